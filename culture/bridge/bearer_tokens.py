@@ -46,7 +46,10 @@ class BearerTokenVerifier:
 
 
 def caller_of(context: Context[Any, Any]) -> Caller:
-    """Return the caller whose token this request carries; another than the session's opener may send it."""
+    """Return the caller whose token this request carries.
+
+    Another than the session's opener may send it.
+    """
     request = context.request_context.request
     user = None if request is None else request.scope.get("user")
     token = user.access_token if isinstance(user, AuthenticatedUser) else None

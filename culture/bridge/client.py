@@ -72,7 +72,10 @@ class BridgeClient:
             await self.irc.stop("the bridge stops")
 
     async def _stay_connected(self) -> None:
-        """Keep the bridge connected; retry after a refused login, since the account may be created again."""
+        """Keep the bridge connected.
+
+        Retry after a refused login, since the account may be created again.
+        """
         start = self.irc.start
         while True:
             try:

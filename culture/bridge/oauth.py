@@ -196,7 +196,10 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshGrant, scopes: list[str]
     ) -> OAuthToken:
-        """Return a new access token and refresh token; the refresh token used for it is no longer valid."""
+        """Return a new access token and refresh token.
+
+        The refresh token used for it is no longer valid.
+        """
         renewed = self._access.renew(refresh_token.grant)
         if renewed is None:
             raise TokenError("invalid_grant", "it was used or taken back")

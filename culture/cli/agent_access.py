@@ -41,7 +41,10 @@ def for_people(instead: str) -> Callable[[F], F]:
 
 
 def refuse_agents(instead: str = ASK) -> None:
-    """End the command with exit code DENIED if an agent's process runs it; ``instead`` is printed."""
+    """End the command with exit code DENIED if an agent's process runs it.
+
+    ``instead`` is printed.
+    """
     from culture.config.process_owner import own_agent
 
     agent = own_agent()

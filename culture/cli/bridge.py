@@ -123,7 +123,10 @@ def revoke(
 
 
 def login_of(nick: str) -> str | None:
-    """Return the token with which the bridge logs in as this nick; None if a daemon runs that nick."""
+    """Return the token with which the bridge logs in as this nick.
+
+    None if a daemon runs that nick.
+    """
     return None if _has_daemon(nick) else read_token(nick)
 
 
@@ -163,7 +166,10 @@ def _full(name: str, prefix: str) -> str:
 
 
 def _prepare_nick(nick: str, agents: set[str], address: ServerAddress) -> str:
-    """Return the full nick after preparing its account; end the command if programs may not use that nick."""
+    """Return the full nick after preparing its account.
+
+    End the command if programs may not use that nick.
+    """
     if not valid_nick(nick) or reserved(nick):
         fail(f"{nick} is not a valid nick", Exit.USAGE)
     if fold(nick) in agents or _has_daemon(nick):

@@ -67,7 +67,10 @@ def parse_age(text: str) -> float:
 
 
 def parse_time(text: str) -> int:
-    """Parse a date or time (UTC) into microseconds since 1970; ValueError if the text is no time."""
+    """Parse a date or time (UTC) into microseconds since 1970.
+
+    ValueError if the text is no time.
+    """
     for form in _FORMS:
         try:
             date = dt.datetime.strptime(text.strip().removesuffix("Z"), form)

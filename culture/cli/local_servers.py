@@ -159,7 +159,10 @@ def with_running_options(choices: Choices) -> Choices:
 
 
 def require_clear_choice(choices: Choices) -> Choices:
-    """Return the choices; end the command if they name no server, and the only one that runs is not the default."""
+    """Return the choices.
+
+    End the command if they name no server, and the only one that runs is not the default.
+    """
     if choices.name is None and choices.data_dir is None:
         loaded = choices.load()
         guess, living = loaded.config.name, pid_file.all_running()

@@ -23,7 +23,10 @@ _CHATTY = ("uvicorn", "mcp")
 
 
 def load_module(module: str) -> ModuleType:
-    """Import a module that needs optional packages; end the command with how to install missing ones."""
+    """Import a module that needs optional packages.
+
+    End the command with how to install missing ones.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as missing:
@@ -36,7 +39,10 @@ def format_address(host: str, port: int) -> str:
 
 
 def serve_http(serving: AbstractAsyncContextManager[int], host: str, port: int, message: Callable[[int], str]) -> None:
-    """Serve MCP over HTTP until SIGTERM or SIGINT; print ``message(port)`` when clients can connect."""
+    """Serve MCP over HTTP until SIGTERM or SIGINT.
+
+    Print ``message(port)`` when clients can connect.
+    """
     start_logging()
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -29,7 +29,10 @@ def dump(yaml: Any, document: Any) -> str:
 
 
 def replace(file: Path, text: str, load: Callable[[Path], object]) -> None:
-    """Replace the file atomically with ``text``, after ``load`` has accepted it; the file's mode stays."""
+    """Replace the file atomically with ``text``, after ``load`` has accepted it.
+
+    The file's mode stays.
+    """
     try:
         replace_file(file, text, mode=None, check=load)
     except ConfigError as error:

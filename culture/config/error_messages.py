@@ -45,7 +45,10 @@ Block = TypeVar("Block", bound=Settings)
 
 
 def checked(block: type[Block], values: Mapping[str, Any]) -> Block:
-    """Return settings validated from values; a Misfit names the key and the mistake."""
+    """Return the block of settings validated from values.
+
+    Misfit names the first wrong key and its mistake.
+    """
     try:
         return block.model_validate(values)
     except ValidationError as error:

@@ -183,12 +183,12 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_former(version: str, metadata: Path) -> bool:
-    """Return whether this is our own distribution under its former name."""
+    """Whether this metadata belongs to our own distribution from before it was renamed."""
     return version == _FORMER_VERSION and bool(_FORMER_COMMAND.search(_text(metadata / "entry_points.txt")))
 
 
 def _origin(folders: Sequence[Path]) -> tuple[str, bool]:
-    """Return the URL of our distribution's origin ("" for an index), and whether it is editable."""
+    """Return the URL our distribution was installed from ("" for an index), and whether it is editable."""
     for name, version, metadata in _metadata(folders):
         if _is_ours(name) or _is_former(version, metadata):
             try:

@@ -27,12 +27,15 @@ def block(field: FieldInfo) -> type[BaseModel] | None:
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Return whether a field's value must not be shown."""
+    """Whether the field's value is a secret, which must not be displayed."""
     return any(isinstance(part, Hidden) for part in (*field.metadata, *_parts(field.annotation)))
 
 
 def block_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
-    """Return the block of settings that a key leads to, or None."""
+    """Return the model of the settings block at a key such as ``limits``.
+
+    None if no block is there.
+    """
     here: type[BaseModel] | None = model
     for step in key:
         if here is not None and isinstance(step, str):

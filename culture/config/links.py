@@ -34,7 +34,7 @@ def _peer_name(name: str) -> str:
 
 
 def _secret(text: str) -> str:
-    """Refuse a link secret that does not fit its place in the handshake."""
+    """Return the link secret; ValueError if the handshake could not transmit it."""
     if not _SHORTEST <= len(text) <= _LONGEST or not text.isprintable() or set(text) & set(" :"):
         raise ValueError(f"must be {_SHORTEST} to {_LONGEST} characters without spaces and colons")
     return text
@@ -54,7 +54,7 @@ def _address(text: str) -> str:
 
 
 def _switch(value: object) -> object:
-    """Return YAML's words ``on`` and ``off`` as booleans."""
+    """Return YAML's words ``on`` and ``off`` as booleans; any other value unchanged."""
     return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
@@ -100,12 +100,12 @@ class LinkConfig(Settings):
 
     @property
     def leaves_the_machine(self) -> bool:
-        """Return whether the link leads to another machine."""
+        """Whether the link leads to another machine."""
         return self.endpoint is not None and not is_loopback(self.endpoint[0])
 
     @property
     def encrypted(self) -> bool:
-        """Return whether the link uses TLS; by default with a fingerprint or to another machine."""
+        """Whether the link uses TLS; by default it does with a fingerprint or to another machine."""
         return self.tls if self.tls is not None else self.fingerprint is not None or self.leaves_the_machine
 
 

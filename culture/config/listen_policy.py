@@ -13,7 +13,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
+    """Whether only this machine can reach an address."""
     if host.lower() == "localhost":
         return True
     try:

@@ -42,7 +42,7 @@ class ServerOptions:
 
 
 def load_server(file: Path | None = None, options: ServerOptions | None = None) -> "Loaded[ServerConfig]":
-    """Return the server's configuration, from a file or culture.yaml in the home folder, if any."""
+    """Load the server's configuration from this file, else from culture.yaml if it exists."""
     from culture.config.model import ServerConfig
 
     document = _read(file, paths.server_file())
@@ -57,7 +57,7 @@ def load_server(file: Path | None = None, options: ServerOptions | None = None) 
 def load_agents(
     file: Path | None = None, backend_fields: Mapping[str, frozenset[str]] | None = None
 ) -> "Loaded[AgentsConfig]":
-    """Return the agents' configuration; ``backend_fields`` are the extra fields per backend."""
+    """Load the agents' configuration; ``backend_fields`` maps a backend to its extra fields."""
     from culture.config.agents import AgentsConfig
 
     document = _read(file, paths.agents_file())
@@ -65,7 +65,7 @@ def load_agents(
 
 
 def load_team(file: Path) -> "Loaded[TeamConfig]":
-    """Return the configuration in a team's file."""
+    """Load a team's configuration from its file."""
     from culture.config.team import TeamConfig
 
     document = _read(file, file)
@@ -83,7 +83,10 @@ def _sources(document: Document) -> dict[Key, str]:
 
 
 def _apply_options(data: dict[str, Value], options: ServerOptions) -> dict[Key, str]:
-    """Write options into ``data``, return the keys they set. An address replaces all listeners."""
+    """Write command line options into ``data``; return where each changed key comes from.
+
+    A host or port replaces all listeners by one.
+    """
     origins: dict[Key, str] = {}
     for name, value in (("name", options.name), ("data_dir", options.data_dir)):
         if value is not None:

@@ -89,7 +89,7 @@ class Listen(Settings):
 
     @property
     def is_loopback(self) -> bool:
-        """Return whether only this machine can reach it."""
+        """Whether only this machine can reach this listener."""
         return listen_policy.is_loopback(self.host)
 
 
@@ -232,7 +232,7 @@ class ServerConfig(Settings):
 
     @model_validator(mode="after")
     def _check_name(self) -> Self:
-        """Check that the prefix of nicks is a short name: it ends at a nick's first hyphen."""
+        """Check that the server's short name has no hyphen: a nick's prefix ends at its first hyphen."""
         if self.nick_prefix == "required" and not valid_short_name(self.short_name):
             better = paths.made_short(self.name)
             raise Misfit(
@@ -300,7 +300,7 @@ class ServerConfig(Settings):
 
     @property
     def account_prefix(self) -> str:
-        """Return the prefix of an account's nick: the short name, or "" if nicks are free."""
+        """Return the prefix that all nicks of accounts have: the short name, or "" if nicks need none."""
         return self.short_name if self.nick_prefix == "required" else ""
 
     @property

@@ -44,7 +44,7 @@ class Classes(Settings):
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no value is listed."""
+        """Whether no claim value is listed for any class."""
         return not (self.human or self.agent or self.bot)
 
 

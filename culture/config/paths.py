@@ -134,7 +134,7 @@ def _socket_name(nick: str) -> str:
 
 
 def _is_default_home() -> bool:
-    """Return whether the home folder is the user's default one."""
+    """Whether the home folder of culture is the default one, ``~/.culture``."""
     try:
         usual = Path(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
@@ -143,7 +143,7 @@ def _is_default_home() -> bool:
 
 
 def leads_out(file: Path, folder: Path) -> bool:
-    """Return whether a file is a symlink out of its folder: an agent could have any file read."""
+    """Whether a file is a symlink that leads out of its folder: with one an agent could have any file read."""
     return folder in file.parents and folder.resolve() not in file.resolve().parents
 
 

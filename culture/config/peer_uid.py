@@ -58,7 +58,7 @@ SETTING = "server.user: {user} in agents.yaml"
 
 
 class Connected(Protocol):
-    """A TCP socket, or asyncio's view of one."""
+    """A TCP socket, or a transport's socket of asyncio."""
 
     def getpeername(self) -> tuple[str, int]:
         """Return the address of the other side."""
@@ -71,7 +71,7 @@ class Connected(Protocol):
 
 
 def check_peer(connection: Connected, allowed: str | None = None, setting: str = SETTING) -> None:
-    """Raise PortHeld unless the peer is root, our own user, ``allowed`` (name, uid) or remote."""
+    """Raise PortHeld unless the peer is remote or its process belongs to root, us or ``allowed``."""
     (host, port), (own_host, own_port) = connection.getpeername()[:2], connection.getsockname()[:2]
     peer, own = (host.partition("%")[0], port), (own_host.partition("%")[0], own_port)
     if not IS_KNOWN or not _is_local(peer[0], own[0]):
@@ -91,7 +91,7 @@ def user_name(uid: int) -> str:
 
 
 def _is_local(peer: str, own: str) -> bool:
-    """Return whether a connection stays on this machine."""
+    """Whether both ends of a connection are on this machine."""
     return peer == own or is_loopback(peer)
 
 
@@ -114,7 +114,10 @@ def uid_of(client: Address, server: Address) -> int | None:
 
 
 def owner_of(client: Address, server: Address) -> tuple[int, int] | None:
-    """Return uid and inode of a client's socket, by netlink (10 µs), else by /proc; else None."""
+    """Return uid and inode of a client's socket, or None.
+
+    It is found by netlink (10 µs), or if that fails by reading /proc.
+    """
     try:
         return _by_netlink(client, server)
     except OSError:
@@ -163,7 +166,10 @@ def _by_proc(client: Address, server: Address) -> tuple[int, int] | None:
 
 
 def _listener_by_proc(address: Address) -> tuple[int, int] | None:
-    """Return the listener on this address, else the one on all addresses (also an IPv6 one)."""
+    """Return uid and inode of the socket that listens on this address, by reading /proc, or None.
+
+    A listener on exactly this address wins over one on all addresses (also an IPv6 one).
+    """
     mine, port = _hex(address), f":{address[1]:04X}"
     wide = {"0" * 8 + port, "0" * 32 + port}
     listeners = [words for family in (4, 6) for words in _rows(family) if words[3] == _LISTENING]

@@ -41,7 +41,10 @@ def own_agent() -> str | None:
 
 
 def agent_of(pid: int) -> str | None:
-    """Return the agent that a process or one of its ancestors was started for; None: a person's."""
+    """Return the nick of the agent for which a process or an ancestor was started.
+
+    None for a person's.
+    """
     for _ in range(_WALKS):
         try:
             return _walk(pid)
@@ -56,7 +59,7 @@ def name_of(pid: int) -> str:
 
 
 def take_daemon_name() -> None:
-    """Give this process the name that identifies a daemon."""
+    """Set this process's name to the one by which ``agent_of`` recognises a daemon."""
     (_PROC / "self" / "comm").write_text(DAEMON, encoding="ascii")
 
 
@@ -94,7 +97,7 @@ class _Moved(Exception):
 
 
 def _walk(pid: int) -> str | None:
-    """Return the agent of a process or its ancestors, up to the first that cannot be read."""
+    """Return the nick in the environment of a process or its ancestors, up to the first unreadable one."""
     child = 0
     for _ in range(_DEEPEST):
         name, parent = _stat(pid)

@@ -31,7 +31,7 @@ def effective(loaded: Loaded[Settings]) -> list[SettingRow]:
 
 
 def has_secrets(loaded: Loaded[Settings]) -> bool:
-    """Return whether any setting is shown as stars."""
+    """Whether any setting is a secret, displayed as stars."""
     return any(HIDDEN in row.value and row.source != "default" for row in effective(loaded))
 
 

@@ -30,13 +30,13 @@ class HostRule(NamedTuple):
 
     @property
     def is_address(self) -> bool:
-        """Return whether it is an address, or localhost."""
+        """Whether the rule names an IP address or localhost, instead of a host name."""
         return self.host == LOOPBACK_NAME or _is_address(self.host)
 
     def matches(self, host: str, port: int) -> bool:
-        """Return whether a program may connect to this host and port.
+        r"""Whether a program may connect to this host and port.
 
-        An invalid name never matches: the resolver would cut ``evil.org\\0.example.com`` at the zero.
+        An invalid name never matches: the resolver would cut ``evil.org\0.example.com`` at the zero.
         """
         host = host.lower().rstrip(".")
         if not (_is_address(host) or _NAME.fullmatch(host)):

@@ -40,7 +40,7 @@ class DigestConfig(Settings):
 
     @property
     def is_posted(self) -> bool:
-        """Return whether a channel or webhook is set."""
+        """Whether the digest is posted anywhere: a channel or webhook is set."""
         return self.channel is not None or self.webhook is not None
 
 
@@ -71,7 +71,7 @@ class MetricsConfig(Settings):
 
     @property
     def leaves_the_machine(self) -> bool:
-        """Return whether other machines can read them."""
+        """Whether other machines can read the metrics."""
         return self.endpoint is not None and not is_loopback(self.endpoint[0])
 
 
@@ -79,7 +79,10 @@ DEFAULT_PORT = 6680
 
 
 def _page_address(text: str) -> str:
-    """Return the public address of the web page, without a path."""
+    """Return the public address of the web page.
+
+    ValueError if it is no http(s) address without a path.
+    """
     address = text.rstrip("/")
     parts = urlsplit(address)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path or parts.query or parts.username:
@@ -117,5 +120,5 @@ class WebConfig(Settings):
 
     @property
     def is_exposed(self) -> bool:
-        """Return whether other machines can reach it."""
+        """Whether other machines can reach the web page."""
         return not is_loopback(self.host)

@@ -12,7 +12,10 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 
 def _store(text: str) -> str:
-    """Check the address of a store; errors do not quote it, since it may have a password."""
+    """Return the address of a store.
+
+    The ValueError for a wrong one does not quote it: it may have a password.
+    """
     if text == "sqlite":
         return text
     if not text.startswith(_SCHEMES):
@@ -30,7 +33,7 @@ def _skill_name(name: str) -> str:
 
 
 def _block(value: object) -> object:
-    """Read ``dice:`` without a block as a skill with default settings."""
+    """Return an empty block (default settings) for a skill named without one, as in ``dice:``."""
     return {} if value is None else value
 
 

@@ -37,11 +37,11 @@ class Misfit(ValueError):
 
 @dataclass(frozen=True)
 class Hidden:
-    """Marks a value that is never printed."""
+    """Marker of a setting's type: the value is never printed."""
 
 
 def seconds(value: object) -> object:
-    """Return ``30s``, ``30m``, ``8h`` or a plain number as seconds."""
+    """Return a duration such as ``30s``, ``30m``, ``8h`` or a plain number as seconds."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -52,7 +52,7 @@ def seconds(value: object) -> object:
 
 
 def _as_user(value: object) -> object:
-    """Return a uid as text: in a container a user may have no name."""
+    """Return a numeric uid as text, anything else unchanged: in a container a user may have no name."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -61,7 +61,7 @@ SystemUser = Annotated[str, BeforeValidator(_as_user), Field(min_length=1)]
 
 
 def as_path(value: object) -> object:
-    """Return text as a path, with ``~`` expanded."""
+    """Return text as a path with ``~`` expanded; any other value unchanged."""
     return Path(value).expanduser() if isinstance(value, str | Path) else value
 
 
@@ -87,7 +87,7 @@ def server_name(name: str) -> str:
 
 
 def fingerprint(text: str) -> str:
-    """Return a certificate's fingerprint in lower case without colons."""
+    """Return a certificate's SHA-256 fingerprint in lower case without colons."""
     plain = text.replace(":", "").lower()
     if not re.fullmatch("[0-9a-f]{64}", plain):
         raise ValueError(f"{text!r} is not the SHA-256 fingerprint of a certificate: 64 hexadecimal digits")
@@ -95,7 +95,7 @@ def fingerprint(text: str) -> str:
 
 
 def is_given(value: object) -> object:
-    """Refuse ``password: #x``, which YAML reads as a comment: there would be no password."""
+    """Refuse None, which YAML makes of ``password: #x`` (a comment): there would be no password."""
     if value is None:
         raise ValueError("expected text, found nothing: leave the line out, or quote a password that begins with #")
     return value

@@ -39,7 +39,7 @@ class Document:
 
 
 def read(file: Path) -> Document:
-    """Read a YAML file; a missing one is an empty document."""
+    """Read a YAML file; a missing file gives an empty document."""
     try:
         return parse(file, file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -50,7 +50,7 @@ def read(file: Path) -> Document:
 
 
 def parse(file: Path, text: str) -> Document:
-    """Parse the text of a file."""
+    """Parse the text of a YAML file; ``file`` is named in errors."""
     document = Document(file, text)
     _Reader(document).read()
     return document
@@ -65,7 +65,7 @@ class _Reader:
         self._values = 0
 
     def read(self) -> None:
-        """Fill in the document's data and lines."""
+        """Read the document into plain values, and record the line of each key."""
         try:
             root = self._yaml.compose(self._document.text)
         except MarkedYAMLError as error:
@@ -81,7 +81,7 @@ class _Reader:
         self._document.data = self._mapping(root, ())
 
     def _remedy(self, error: MarkedYAMLError) -> str:
-        """Return a hint for tabs, and for ``[#general]``, whose bracket is never closed."""
+        """Return a hint for tabs, and for ``[#general]``, where ``#`` begins a comment in the list."""
         if error.problem and r"'\t'" in error.problem:
             return "indent with spaces, not with tabs"
         marks = (error.context_mark, error.problem_mark)
@@ -132,7 +132,7 @@ class _Reader:
 
 
 def unquoted(source: str) -> str:
-    """Return the hint for a line on which a channel became a comment."""
+    """Return the hint for a line on which an unquoted channel name became a comment."""
     word = re.split(r"[\s,\]]", source[source.index("#") :], maxsplit=1)[0]
     return f'in YAML an unquoted # begins a comment: write "{word}" with the quotes'
 

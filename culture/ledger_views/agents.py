@@ -80,7 +80,7 @@ class AgentView:
 
     @property
     def budget_pct(self) -> float | None:
-        """Percentage used of the budget limit that is nearest; None without a limit."""
+        """Percentage used of the budget that is closest to its limit; None without a limit."""
         limits = ((self.tokens, self.budget_tokens), (self.cost_usd, self.budget_usd), (self.limit_pct, 100))
         shares = [100 * used / limit for used, limit in limits if limit and used is not None]
         return min(max(shares), _MOST_PCT) if shares else None

@@ -57,7 +57,10 @@ class AgentDigest:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """Number of turns by outcome, the most frequent first; ``at work`` for a turn that has not ended."""
+        """Number of turns by outcome, the most frequent first.
+
+        ``at work`` for a turn that has not ended.
+        """
         return dict(Counter(each.outcome or "at work" for each in self.purposes).most_common())
 
     @property
@@ -77,7 +80,7 @@ class ChannelActivity:
 
 @dataclass(frozen=True, slots=True)
 class LinkOutage:
-    """A link that is down now, or was down within the time of the digest."""
+    """A link that is down now, or was down within the period of the digest."""
 
     ends: tuple[str, str]
     state: str
@@ -146,8 +149,8 @@ def digest(
 def unanswered(messages: Sequence[Message], reader: str) -> list[Message]:
     """Messages to the reader without an answer: the last per channel and sender, oldest first.
 
-    A message counts as answered if the reader wrote later in that channel or to its sender, and a reply to a message of
-    the reader's needs no answer.
+    A message counts as answered if the reader wrote later in that channel or to its sender. A reply to one of the
+    reader's own messages needs no answer.
     """
     if not reader:
         return []
@@ -198,7 +201,10 @@ def _agent_digest(agent: AgentView, facts: Sequence[LedgerFact], since: datetime
 
 
 def _is_within(turn: TurnPurpose, agent: AgentView, since: datetime, until: datetime) -> bool:
-    """Whether a turn overlaps this time; without an end, only if its agent still works."""
+    """Whether a turn overlaps the period.
+
+    One without an end counts only if its agent still works.
+    """
     if turn.ended is not None:
         return since <= turn.ended and turn.began <= until
     return since <= turn.began <= until or (

@@ -36,7 +36,10 @@ async def facts_since(transport: IRCTransport, since: datetime, agent: str = "")
 async def messages_since(
     transport: IRCTransport, since: datetime, until: datetime, *, in_public: bool = False
 ) -> list[Message]:
-    """Messages in readable channels and to the user; with ``in_public``, in public channels only."""
+    """Messages in readable channels and to the user.
+
+    With ``in_public``, in public channels only.
+    """
     places = {fold(name): name for name in await transport.list_channels()}
     if in_public:
         places = {key: name for key, name in places.items() if await _is_public(transport, name)}
@@ -53,14 +56,14 @@ async def messages_since(
 
 
 async def _conversations(transport: IRCTransport, since: datetime, until: datetime) -> list[str]:
-    """Names of the channels and private conversations with messages in this time."""
+    """Names of the channels and private conversations with messages in this period."""
     lines = await transport.request("CHATHISTORY", "TARGETS", by_time(since), by_time(until), "100")
     rows = [line.params for line in lines if line.verb == "CHATHISTORY" and len(line.params) > 2]
     return [name for word, name, *_ in rows if word == "TARGETS"]
 
 
 async def _is_public(transport: IRCTransport, channel: str) -> bool:
-    """Whether anybody may join (neither invite-only, keyed nor secret)."""
+    """Whether everybody may join the channel (it is not invite-only, keyed or secret)."""
     for line in await transport.request("MODE", channel):
         if line.verb == "324" and len(line.params) > 2:
             return not _HIDDEN & set(line.params[2])

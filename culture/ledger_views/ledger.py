@@ -31,7 +31,10 @@ class LedgerFact:
 
 
 async def facts(transport: IRCTransport, *query: str) -> list[LedgerFact]:
-    """The answer to one ``LEDGER GET``, oldest first; NotSent if the server has no ledger or refuses."""
+    """The answer to one ``LEDGER GET``, oldest first.
+
+    NotSent if the server has no ledger or refuses.
+    """
     lines = await transport.request(ExtensionVerb.LEDGER, "GET", *query)
     for line in lines:
         if line.verb == _UNKNOWN_VERB:
@@ -44,7 +47,10 @@ async def facts(transport: IRCTransport, *query: str) -> list[LedgerFact]:
 async def all_facts(
     transport: IRCTransport, kind: str, since: datetime | None = None, nick: str = "*"
 ) -> list[LedgerFact]:
-    """All facts of a kind, oldest first, in as many requests as needed; NotSent as with ``facts``."""
+    """All facts of a kind, oldest first, in as many requests as needed.
+
+    NotSent as with ``facts``.
+    """
     collected: dict[tuple[str, str, str], LedgerFact] = {}
     after = [] if since is None else [f"since={since.isoformat()}"]
     before: list[str] = []
@@ -76,7 +82,10 @@ def _fact(line: Line) -> LedgerFact | None:
 
 
 async def online(transport: IRCTransport, nicks: list[str]) -> set[str]:
-    """Those of the nicks, folded, that have a connected client (an account is present without one)."""
+    """Those of the nicks, folded, that have a connected client.
+
+    An account may be present without a client.
+    """
     present: set[str] = set()
     for start in range(0, len(nicks), _PER_LINE):
         for line in await transport.request("ISON", *nicks[start : start + _PER_LINE]):

@@ -58,7 +58,7 @@ class LinkView:
 
     @property
     def behind(self) -> int:
-        """Number of events that still have to cross it, of both directions."""
+        """Number of events that still have to cross the link, in both directions."""
         return sum(side.behind for side in self.sides)
 
     @property

@@ -47,7 +47,10 @@ class QuestionView:
 
     @property
     def verdict(self) -> str:
-        """``verified`` as words for people; empty without a check."""
+        """The server's verdict on the closing answer, in words for people.
+
+        Empty if the server checked nothing.
+        """
         words = {"true": "verified", "false": "NOT verified", "unknown": "unverified"}
         return words.get(self.verified, "")
 
@@ -56,7 +59,7 @@ class QuestionView:
         return max((now - self.asked).total_seconds(), 0.0)
 
     def left(self, now: datetime) -> float | None:
-        """Seconds until the deadline, 0 after it; None without a deadline."""
+        """Seconds until the question's deadline, 0 after it; None without a deadline."""
         return None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
 
 

@@ -19,7 +19,10 @@ _MOST_LINES = 200
 
 
 def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
-    """A field as one cleaned line of text, cut to ``longest``; empty if it is none."""
+    """A field as one cleaned line of text, cut to ``longest`` characters.
+
+    Empty if the field is no text.
+    """
     raw = value.get(name)
     if raw is None or isinstance(raw, dict | list):
         return ""
@@ -57,7 +60,7 @@ def amount(value: Mapping[str, Any], name: str) -> float | None:
 
 
 def count(value: Mapping[str, Any], name: str) -> int:
-    """A field as a whole number; 0 if it is none."""
+    """A field as a whole number; 0 if the field is no number."""
     return int(amount(value, name) or 0)
 
 

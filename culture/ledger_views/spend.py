@@ -47,7 +47,10 @@ def turns(facts: Iterable[LedgerFact]) -> list[TurnCost]:
 
 
 def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
-    """Totals per day and agent, for days with any spend; days of ``zone``, or else of the local zone."""
+    """Totals per day and agent, for days with any spend.
+
+    Days of ``zone``, or else of the local zone.
+    """
     days: dict[date, dict[str, SpendTotal]] = defaultdict(dict)
     for turn in turns:
         day = days[turn.at.astimezone(zone).date()]
@@ -56,7 +59,10 @@ def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
 
 
 def midnight(days_ago: int = 0) -> datetime:
-    """Local midnight of today or of ``days_ago``, as budgets count days; right across clock changes."""
+    """Local midnight of today or of ``days_ago``, as budgets count days.
+
+    Right across clock changes.
+    """
     today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     return (today - timedelta(days=days_ago)).astimezone()
 

@@ -1,4 +1,7 @@
-"""Display names of agent states; imports no IRC client, so that ``culture status`` starts fast."""
+"""Display names of agent states.
+
+Imports no IRC client, so that ``culture status`` starts fast.
+"""
 
 from culture.protocol.vocabulary import AgentState
 
@@ -7,7 +10,10 @@ HELD, STANDING_DOWN = "held", "standing down"
 
 
 def display_state(state: str, *, stood_down: bool, held: int) -> str:
-    """The state to display: instead of ``idle``, why agents cannot wake it."""
+    """The state to display.
+
+    For an idle agent the reason why other agents cannot wake it, if there is one.
+    """
     if state != AgentState.IDLE:
         return state
     return STANDING_DOWN if stood_down else HELD if held else state

@@ -1,4 +1,6 @@
-"""Tools that every package but ``protocol`` may use; they import nothing of ours but ``protocol``.
+"""Tools that every package but ``protocol`` may use.
+
+They import nothing of ours but ``protocol``.
 
 - ``backoff``: pauses between tries, doubling, with jitter
 - ``files``: private files, atomic file replacement, file locks

@@ -15,7 +15,10 @@ from collections.abc import Callable
 
 
 def delay(attempt: int, first: float, longest: float, jitter: float = 0.0, chance: float = 0.0) -> float:
-    """Seconds to wait after failure number ``attempt``, from 0; ``chance`` from 0 to 1 is how much jitter counts."""
+    """Seconds to wait after failure number ``attempt`` (from 0).
+
+    ``chance``, from 0 to 1, is the random number for the jitter.
+    """
     # From 2**60 on it is the longest pause in any case, and a float would overflow.
     return min(longest, first * 2.0 ** min(attempt, 60)) * (1.0 - jitter * chance)
 
@@ -34,20 +37,20 @@ class Backoff:
         """The next pause in seconds, before jitter."""
 
     def next(self) -> float:
-        """Seconds to wait now; the pause after that is twice as long."""
+        """Return the seconds to wait now, and double the next pause."""
         seconds = self.pause * (1.0 - self._jitter * self._random())
         self.pause = max(self.pause, min(self.pause * 2, self._longest))
         return seconds
 
     def at_least(self, seconds: float) -> None:
-        """Make all pauses until the next reset at least this long; also longer than the longest."""
+        """Make all pauses until the next reset at least this many seconds, even if that exceeds ``longest``."""
         self.pause = max(self.pause, seconds)
 
     def reset(self) -> None:
-        """Begin again with the first pause: it worked."""
+        """Begin again with the first pause, after a success."""
         self.pause = self._first
 
     def lasted(self, seconds: float) -> None:
-        """Reset if the connection stood for at least half of the longest pause."""
+        """Reset the pause if the connection lasted (in seconds) at least half of the longest pause."""
         if seconds >= self._longest / 2:
             self.reset()

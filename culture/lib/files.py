@@ -43,7 +43,10 @@ _MOST_TRIES = 1000
 
 
 class FileStamp(NamedTuple):
-    """Identifies one version of a file: every replacement makes a new inode."""
+    """Identity of one version of a file.
+
+    It changes with every replacement, which makes a new inode.
+    """
 
     inode: int
     changed: int
@@ -51,7 +54,10 @@ class FileStamp(NamedTuple):
 
 
 def private_directory(path: Path) -> Path:
-    """Create the folder and its missing parents with mode 0700; a folder that exists is left unchanged."""
+    """Create the folder and its missing parents with mode 0700.
+
+    A folder that exists is left unchanged.
+    """
     if not path.is_dir():
         private_directory(path.parent)
         path.mkdir(mode=PRIVATE_DIRECTORY, exist_ok=True)
@@ -59,22 +65,29 @@ def private_directory(path: Path) -> Path:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file and return its descriptor; a new file has mode 0600, and a symlink raises OSError."""
+    """Open a file and return its descriptor; a new file has mode 0600.
+
+    A symlink raises OSError.
+    """
     private_directory(path.parent)
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
 
 
 def create_private(path: Path) -> None:
-    """Create an empty file with mode 0600 unless it exists; an existing file is not opened, a symlink raises OSError.
+    """Create an empty file with mode 0600, unless the file exists.
 
-    For SQLite databases: closing any descriptor of an open database would drop this process's locks on it.
+    For SQLite databases: an existing file is not opened, since closing any descriptor of an open database would drop
+    this process's locks on it. A symlink raises OSError.
     """
     if path.is_symlink() or not path.exists():
         os.close(open_private(path, os.O_RDWR))
 
 
 def read_private(path: Path) -> tuple[bytes, FileStamp] | None:
-    """The contents and their stamp, or None without a file; a file that others could read becomes private."""
+    """Return the contents of a file and its stamp; None without a file.
+
+    If other users could read the file, its mode is changed to 0600.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -87,7 +100,10 @@ def read_private(path: Path) -> tuple[bytes, FileStamp] | None:
 
 
 def file_stamp(path: Path) -> FileStamp | None:
-    """The stamp of the file that is there now, or None; one system call."""
+    """Return the stamp of the file that is at this path now, or None without a file.
+
+    One system call.
+    """
     try:
         return _stamp(os.stat(path, follow_symlinks=False))
     except FileNotFoundError:
@@ -135,14 +151,17 @@ def replace_file(
 
 
 def place_new_file(source: Path, path: Path) -> None:
-    """Move a complete file of the same file system to a path; FileExistsError if the path is taken."""
+    """Move a complete file to a path on the same file system.
+
+    FileExistsError if the path is taken.
+    """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
     os.replace(source, path)
     sync_directory(path.parent)
 
 
 def sync_directory(folder: Path) -> None:
-    """Write the names in a folder to disk: a new or renamed file is part of its folder."""
+    """Write a folder's entries to disk (fsync), so that new and renamed files in it survive power loss."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -151,7 +170,7 @@ def sync_directory(folder: Path) -> None:
 
 
 def _open_temporary(path: Path) -> int:
-    """Create the temporary file and lock it, after another writer has finished."""
+    """Create the temporary file for a replacement and lock it, waiting while another writer has one."""
     for _ in range(_MOST_TRIES):
         try:
             file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
@@ -165,7 +184,10 @@ def _open_temporary(path: Path) -> int:
 
 
 def _remove_leftover(path: Path) -> None:
-    """Remove the temporary file of a killed writer; wait for a living one, but not for ever."""
+    """Remove the temporary file of a killed writer.
+
+    Wait a limited time for one that is still written.
+    """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:  # gone, a symlink, or another user's
@@ -195,7 +217,10 @@ def _present_mode(path: Path) -> int:
 
 
 class LockTaken(Exception):
-    """Another process, or another part of this one, holds the lock; ``note`` is the text it wrote into the file."""
+    """The lock is held by another process or elsewhere in this one.
+
+    ``note`` is the text of the lock file.
+    """
 
     def __init__(self, note: str) -> None:
         super().__init__(note)
@@ -203,16 +228,22 @@ class LockTaken(Exception):
 
 
 class FileLock:
-    """An exclusive lock on a file, with a note in the file that tells others who holds it."""
+    """An exclusive lock on a file; a note in the file tells other processes who holds the lock."""
 
     def __init__(self, path: Path, *, parents: bool = True) -> None:
-        """``parents`` False: do not create the folder; acquiring raises FileNotFoundError when it is missing."""
+        """Make an unlocked lock.
+
+        ``parents`` False: acquire raises FileNotFoundError if the folder is missing.
+        """
         self.path = path
         self._parents = parents
         self._file = -1
 
     def acquire(self, note: str = "", timeout: float | None = LOCK_TIMEOUT) -> None:
-        """Take the lock; LockTaken after ``timeout`` seconds, None waits without end."""
+        """Take the lock, and write the note into its file.
+
+        Raises LockTaken after ``timeout`` seconds; None waits without limit.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._try(note, wait=deadline is None):
             if deadline is not None and time.monotonic() >= deadline:
@@ -221,12 +252,12 @@ class FileLock:
                 time.sleep(LOCK_PAUSE)
 
     def try_acquire(self, note: str = "") -> bool:
-        """Take the lock if it is free, without waiting; whether it was."""
+        """Take the lock if it is free, without waiting; return whether it was free."""
         return self._try(note, wait=False)
 
     @contextmanager
     def held(self, note: str = "", timeout: float | None = LOCK_TIMEOUT) -> Iterator[Self]:
-        """Hold the lock within a ``with`` block; LockTaken as in ``acquire``."""
+        """Hold the lock during the ``with`` block; LockTaken as in ``acquire``."""
         self.acquire(note, timeout)
         try:
             yield self
@@ -234,11 +265,11 @@ class FileLock:
             self.release()
 
     def write(self, note: str) -> None:
-        """Replace the note; only the holder may."""
+        """Replace the note in the lock file; only for the holder of the lock."""
         _put_note(self._file, note)
 
     def release(self, *, remove: bool = False) -> None:
-        """Release the lock, and remove the file if asked to; does nothing when it is not held."""
+        """Release the lock, and remove its file if asked to; does nothing if the lock is not held."""
         if self._file >= 0:
             if remove:
                 self.path.unlink(missing_ok=True)
@@ -265,13 +296,16 @@ class FileLock:
 
 @contextmanager
 def write_lock(path: Path) -> Iterator[None]:
-    """Hold ``NAME.lock``, the lock of those who read, change and replace a file; wait until it is free."""
+    """Hold the lock ``NAME.lock`` for reading, changing and replacing a file.
+
+    Wait until it is free.
+    """
     with FileLock(path.with_name(f"{path.name}.lock")).held(timeout=None):
         yield
 
 
 def note_of_holder(path: Path) -> str | None:
-    """The note of the process that holds a lock; None when nobody holds it."""
+    """Return the note of the process that holds a lock; None if no process holds it."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -283,7 +317,10 @@ def note_of_holder(path: Path) -> str | None:
 
 
 def _flock(file: int, operation: int) -> bool:
-    """Whether the lock was taken."""
+    """Apply flock without blocking if ``operation`` says so.
+
+    Return False if another holder blocks it.
+    """
     try:
         fcntl.flock(file, operation)
     except BlockingIOError:
@@ -292,7 +329,7 @@ def _flock(file: int, operation: int) -> bool:
 
 
 def _is_same(path: Path, file: int) -> bool:
-    """Whether the path still leads to the open file."""
+    """Whether the path leads to the same file as the open descriptor."""
     try:
         return os.path.samestat(os.fstat(file), path.stat(follow_symlinks=False))
     except FileNotFoundError:

@@ -51,7 +51,10 @@ _GITDIR = re.compile(r"gitdir:\s*(?P<folder>\S.*)")
 
 
 class GitFailed(Exception):
-    """Git refused, or was ended; ``code`` is its exit code (-1: ended by us), ``words`` is what it said."""
+    """Git exited with an error or was ended.
+
+    ``code``: its exit code (-1: ended by us), ``words``: its output.
+    """
 
     def __init__(self, command: Sequence[str], code: int, words: str) -> None:
         super().__init__(f"git {' '.join(command)}: {words.strip()[-_LONGEST_MESSAGE:] or f'exit code {code}'}")
@@ -60,14 +63,14 @@ class GitFailed(Exception):
 
     @property
     def reason(self) -> str:
-        """The first line of what it said."""
+        """The first line of git's output."""
         lines = self.words.strip().splitlines()
         return lines[0] if lines else f"git ended with {self.code}"
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """How git is run in one folder."""
+    """Runs git in one folder, with one environment and one set of options."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -85,7 +88,10 @@ class Git:
         patience: float = PATIENCE,
         most_output: int = MOST_OUTPUT,
     ) -> bytes:
-        """What git prints; GitFailed for any exit code but these. FileNotFoundError: no such folder, or no git."""
+        """Run git and return its standard output; block for at most ``patience`` seconds.
+
+        Raises GitFailed for an exit code that is not in ``codes``, and FileNotFoundError if the folder or git is missing.
+        """
         return _Run(self, arguments, environment or {}).output(stdin, codes, patience, most_output)
 
     async def run_in_thread(
@@ -97,7 +103,10 @@ class Git:
         patience: float = PATIENCE,
         most_output: int = MOST_OUTPUT,
     ) -> bytes:
-        """The same without blocking; if it is cancelled, git has ended before that is raised."""
+        """Run git in a thread and return its standard output; raises as ``run`` does.
+
+        If the caller is cancelled, git has exited before CancelledError is raised.
+        """
         run = _Run(self, arguments, environment or {})
         running = in_thread(lambda: run.output(stdin, codes, patience, most_output), "git")
         try:
@@ -110,7 +119,7 @@ class Git:
 
 
 def isolated(git_dir: Path, **variables: str) -> dict[str, str]:
-    """The environment of a git that knows one repository and the path to programs, and nobody's settings."""
+    """Return an environment in which git uses only this repository, PATH, and no settings of any user."""
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         **_UNATTENDED,
@@ -122,20 +131,20 @@ def isolated(git_dir: Path, **variables: str) -> dict[str, str]:
 
 
 def in_project(folder: Path, as_person: bool = False) -> dict[str, str]:
-    """The environment of a git that works in a person's project or a worktree of it.
+    """Return the environment for running git in a person's project or a worktree of it.
 
-    ``as_person``: commits are theirs, also where variables name them.
+    ``as_person``: keep the variables that name the person as the author of commits.
     """
     return {**without_git_variables(IDENTITY_VARIABLES if as_person else ()), **_UNATTENDED, **_repository(folder)}
 
 
 def without_git_variables(but: Sequence[str] = ()) -> dict[str, str]:
-    """The environment of this process without git's variables, except these."""
+    """Return the environment of this process without git's variables, except those in ``but``."""
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in but}
 
 
 class _Run:
-    """One git process, read by one thread; another one may break it off."""
+    """One run of git, read by one thread; another thread may end it early."""
 
     def __init__(self, git: Git, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         settings = {**_WITHOUT_HOOKS, **git.settings}
@@ -153,14 +162,17 @@ class _Run:
         self._woken, self._wake = os.pipe()
 
     def break_off(self) -> None:
-        """Have the reader end git."""
+        """End git early; the thread in ``output`` does it and raises GitFailed.
+
+        Callable from any thread.
+        """
         with self._lock:
             if self._wake >= 0:
                 self._broken_off = True
                 os.write(self._wake, b"!")
 
     def output(self, stdin: bytes, codes: Sequence[int], patience: float, most_output: int) -> bytes:
-        """Run git to its end; what it printed."""
+        """Run git to its end and return its standard output."""
         deadline = time.monotonic() + patience
         try:
             process = self._started(bool(stdin))
@@ -202,7 +214,7 @@ class _Run:
     def _exchanged(
         self, process: "subprocess.Popen[bytes]", stdin: bytes, deadline: float, most_output: int
     ) -> tuple[bytes, bytes]:
-        """Write to git and read what it says, until it has closed both outputs."""
+        """Write ``stdin`` to git; return its standard output and error once git has closed both."""
         rest = memoryview(stdin)
         said = {process.stdout: bytearray(), process.stderr: bytearray()}
         with selectors.DefaultSelector() as ready:
@@ -235,7 +247,10 @@ class _Run:
         return bytes(said[process.stdout]), bytes(said[process.stderr])
 
     def _ended(self, process: "subprocess.Popen[bytes]", deadline: float) -> int:
-        """The exit code; there at once, since git closes its outputs by ending."""
+        """Return git's exit code, waiting until the deadline.
+
+        Git usually exits as it closes its outputs.
+        """
         while True:
             left = deadline - time.monotonic()
             try:
@@ -261,7 +276,10 @@ def _open_pipes(process: "subprocess.Popen[bytes]") -> list[IO[bytes]]:
 
 
 def _write(pipe: int, data: memoryview) -> int:
-    """How much of the data is done with: all of it once git reads no more."""
+    """Write a chunk to git's input.
+
+    Return how many bytes need not be written again (all if git has closed it).
+    """
     try:
         return os.write(pipe, data[:_CHUNK])
     except BrokenPipeError:
@@ -269,7 +287,7 @@ def _write(pipe: int, data: memoryview) -> int:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End git and all that it started; on SIGTERM it removes its lock files."""
+    """End git and all processes it started, by SIGTERM, on which it removes its lock files, then SIGKILL."""
     if process.returncode is not None:
         return
     _signal_all(process, signal.SIGTERM)
@@ -285,7 +303,7 @@ def _signal_all(process: "subprocess.Popen[bytes]", how: signal.Signals) -> None
 
 
 def _read_out(process: "subprocess.Popen[bytes]", deadline: float) -> None:
-    """Wait until nobody holds git's outputs any more, or it is too late."""
+    """Read and discard git's outputs until all processes that hold them have closed them, or the deadline."""
     with selectors.DefaultSelector() as ready:
         for pipe in _open_pipes(process):
             if pipe is not process.stdin:
@@ -300,13 +318,19 @@ def _read_out(process: "subprocess.Popen[bytes]", deadline: float) -> None:
 
 
 def _without_inner_repositories(arguments: Sequence[str]) -> list[str]:
-    """The command, so that of a repository inside only its commit counts: no git is run in there."""
+    """Return the command with the option that makes git look at nested repositories only by their commit.
+
+    Otherwise git would run inside of them, with their filters.
+    """
     command, *rest = arguments
     return [command, *([_ONLY_COMMITS] if command in _ENTERS else []), *rest]
 
 
 def _repository(folder: Path) -> dict[str, str]:
-    """Where the repository of a folder is, as variables; none below its top, where git looks for it."""
+    """Return GIT_DIR and GIT_COMMON_DIR for a project or worktree.
+
+    Empty if the folder is the root of neither.
+    """
     found = folder / ".git"
     if found.is_symlink():
         return {}

@@ -1,4 +1,4 @@
-"""The name and address that sign a commit: a person's wherever git knows them, otherwise ones that we give."""
+"""The author name and address of commits: the person's if git has one configured, else ours."""
 
 from pathlib import Path
 
@@ -11,12 +11,15 @@ _PATIENCE = 10.0
 
 
 def signature(name: str = TEAM, address: str = ADDRESS) -> dict[str, str]:
-    """The variables with which git makes commits of this author."""
+    """Return the variables that make this name and address the author and committer of git's commits."""
     return dict(zip(IDENTITY_VARIABLES, (name, address, name, address), strict=True))
 
 
 def is_configured(folder: Path) -> bool:
-    """Whether git has the name and the address of a person for commits in a folder; what it would guess is none."""
+    """Whether git has a configured name and address for commits in a folder.
+
+    Guessed ones do not count.
+    """
     git = Git(folder, without_git_variables(but=IDENTITY_VARIABLES), {"user.useConfigOnly": "true"})
     for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
         try:
@@ -29,5 +32,8 @@ def is_configured(folder: Path) -> bool:
 
 
 def stand_in(folder: Path, name: str = TEAM, address: str = ADDRESS) -> dict[str, str]:
-    """The variables that sign in a person's place; empty where git has the identity of a person."""
+    """Return variables with our name and address for commits.
+
+    Empty if the person's are configured.
+    """
     return {} if is_configured(folder) else signature(name, address)

@@ -32,20 +32,20 @@ class AnswerTooLong(HTTPException):
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Ask the system for the addresses of a host."""
+    """Return the addresses of a host, as numbers, by the system's resolver."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 @cache
 def system_trust() -> ssl.SSLContext:
-    """TLS as the system trusts it: certificates and names are checked."""
+    """Return a TLS context that checks certificates and host names against the system's trusted roots."""
     return ssl.create_default_context()
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAccess:
-    """Where requests may go, and how they get there."""
+    """Where HTTP requests may go, and how names and certificates are checked."""
 
     listed: tuple[Network, ...] = ()
     """Private networks that may be called."""
@@ -59,7 +59,7 @@ class HttpAccess:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An answer: its status, its headers by lower-case name, and its body as far as it was wanted."""
+    """An HTTP answer: status, headers by lower-case name, and the body up to the requested size."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -67,7 +67,7 @@ class HttpAnswer:
 
 
 class HttpRequest:
-    """One request, which another thread may break off."""
+    """One HTTP request, which another thread may abort."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class HttpRequest:
         max_redirects: int = 0,
         max_body: int = 0,
     ) -> None:
-        """``max_body``: how many bytes of the answer are read at most; with 0 its body is not read at all."""
+        """Prepare a request; ``max_body``: bytes of the answer's body to read, 0 reads no body."""
         self._method = method
         self.target = target
         """Where it goes; after a redirect, where that leads."""
@@ -94,7 +94,9 @@ class HttpRequest:
         self._is_broken_off = False
 
     def run(self, timeout: float) -> HttpAnswer:
-        """Send it and return the answer; blocks for at most so many seconds, after the name is resolved.
+        """Send the request and return the answer.
+
+        Blocks at most ``timeout`` seconds plus name resolution.
 
         Raises TargetRefused, TimeoutError, OSError (ssl.SSLError, socket.gaierror) and HTTPException.
         """
@@ -116,7 +118,7 @@ class HttpRequest:
             watch.cancel()
 
     def break_off(self) -> None:
-        """End the request; ``run`` raises in the thread that waits for it."""
+        """Abort the request from another thread; ``run`` raises in the thread that waits for it."""
         with self._lock:
             self._is_broken_off = True
             if self._socket is not None:
@@ -174,7 +176,7 @@ class HttpRequest:
 
 
 def _connect(target: HttpTarget, access: HttpAccess, deadline: float) -> socket.socket:
-    """A connection to the first address of the target that may be called and answers."""
+    """Return a connection to the first of the target's permitted addresses that accepts one."""
     addresses = access.resolve(target.host, target.port)
     allowed = [each for each in addresses if access.is_configured or permitted(each, access.listed)]
     if not allowed:
@@ -191,7 +193,7 @@ def _connect(target: HttpTarget, access: HttpAccess, deadline: float) -> socket.
 
 
 def _seconds_left(deadline: float) -> float:
-    """Seconds until the deadline; TimeoutError when it is over."""
+    """Return the seconds until the deadline; TimeoutError if it has passed."""
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError

@@ -1,4 +1,4 @@
-"""Lines of a log on standard error, in which nothing that others wrote is a control of the terminal or a line end."""
+"""Log lines on standard error: foreign text in them cannot control the terminal or start a new line."""
 
 import logging
 import sys
@@ -12,23 +12,23 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 class LogFormatter(logging.Formatter):
-    """One line for each message; only a traceback has more."""
+    """Formats each record as one line; only tracebacks have more."""
 
     def __init__(self) -> None:
         super().__init__(FORM)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """The line, its message without what nobody sees."""
+        """Format the record's line, after cleaning its message of invisible and control characters."""
         record.message = clean(record.message, Profile.LOG)
         return super().formatMessage(record)
 
     def formatException(self, ei: _Raised) -> str:
-        """The traceback, line by line: the last one may quote what somebody sent."""
+        """Format a traceback with each line cleaned, since the last one may quote foreign text."""
         return "\n".join(clean(line, Profile.LOG) for line in super().formatException(ei).split("\n"))
 
 
 def start_logging(level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Log to standard error, unless something logs already."""
+    """Log to standard error, unless logging is already set up."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(LogFormatter())
     logging.basicConfig(level=level, handlers=[handler])

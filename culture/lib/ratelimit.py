@@ -1,4 +1,6 @@
-"""Rate limits: token buckets, sliding windows and slots. Who may do how much is decided by the users of this module.
+"""Rate limits: token buckets, sliding windows and slots.
+
+Who may do how much is decided by the users of this module.
 
 **Token bucket** (``TokenBucket``): "a burst of 5, then 2 per second". A bucket holds at most ``burst`` tokens, gets
 ``rate`` new ones per second, and each action takes one. Over any time ``t`` at most ``burst + rate * t`` actions pass,
@@ -30,11 +32,11 @@ class RateLimit(Protocol):
 
     @property
     def burst(self) -> float:
-        """How many at once."""
+        """Number of actions that may run at once."""
 
     @property
     def rate(self) -> float:
-        """How many per second after that."""
+        """Number of actions per second after the burst."""
 
 
 class FixedRate(NamedTuple):
@@ -45,7 +47,10 @@ class FixedRate(NamedTuple):
 
 
 class TokenBucket:
-    """The tokens of one user. The limit is passed to each call, since it changes with a login or a reload."""
+    """The tokens of one user.
+
+    The limit is passed to each call, since it changes with a login or a reload.
+    """
 
     __slots__ = ("_at", "_tokens")
 
@@ -54,7 +59,10 @@ class TokenBucket:
         self._at = now
 
     def take(self, count: int, limit: RateLimit, now: float) -> int:
-        """Take up to ``count`` tokens; how many of the actions may run now."""
+        """Take up to ``count`` tokens.
+
+        Return how many were there, and so how many actions may run now.
+        """
         if not limit.rate:
             return count
         tokens = self._fill(limit, now)
@@ -63,19 +71,22 @@ class TokenBucket:
         return granted
 
     def spend(self, count: float, limit: RateLimit, now: float) -> float:
-        """Take all ``count`` tokens, on credit if need be; the seconds until the debt is paid."""
+        """Take all ``count`` tokens, on credit if they are missing.
+
+        Return the seconds until the debt is paid.
+        """
         if not limit.rate:
             return 0.0
         self._tokens = self._fill(limit, now) - count
         return max(0.0, -self._tokens / limit.rate)
 
     def give_back(self, part: float) -> None:
-        """Return a part of a token: the action cost less."""
+        """Put back a part of a token, after an action that cost less than it took."""
         if self._tokens is not None:
             self._tokens += part
 
     def wait(self, limit: RateLimit, now: float) -> float:
-        """Seconds until one token is there."""
+        """Return the seconds until the bucket has one token."""
         if not limit.rate:
             return 0.0
         missing = 1 - self._fill(limit, now)
@@ -103,7 +114,10 @@ class KeyedTokenBuckets:
         return len(self._buckets)
 
     def take(self, key: Hashable, now: float) -> bool:
-        """Count one action of a key; False when it is one too many."""
+        """Take a token from the key's bucket.
+
+        Return False if there is none: the action is above the limit.
+        """
         bucket = self._buckets.get(key)
         if bucket is None:
             bucket = self._buckets[key] = TokenBucket(now)
@@ -125,7 +139,10 @@ class SlidingWindow:
         return len(self._times)
 
     def add(self, key: Hashable, now: float, most: int | None = None) -> None:
-        """Count an action; with ``most`` only so many of the newest are kept."""
+        """Count an action of a key at the time ``now``.
+
+        With ``most`` only the newest so many are kept.
+        """
         times = self._times.setdefault(key, deque())
         times.append(now)
         while most is not None and len(times) > most:
@@ -135,7 +152,7 @@ class SlidingWindow:
             self._times.popitem(last=False)
 
     def count(self, key: Hashable, period: float, now: float) -> int:
-        """The number of actions within the last ``period`` seconds."""
+        """Return the number of the key's actions within the last ``period`` seconds."""
         times = self._times.get(key)
         if times is None:
             return 0
@@ -146,12 +163,12 @@ class SlidingWindow:
         return len(times)
 
     def wait(self, key: Hashable, most: int, period: float, now: float) -> float:
-        """Seconds until fewer than ``most`` actions are within the period."""
+        """Return the seconds until fewer than ``most`` actions of the key are within the period."""
         count = self.count(key, period, now)
         return self._times[key][count - most] + period - now if count >= most else 0.0
 
     def undo(self, key: Hashable) -> None:
-        """Take back the newest action of a key."""
+        """Remove the newest action of a key, as if it had not been counted."""
         times = self._times.get(key)
         if times:
             times.pop()
@@ -159,17 +176,17 @@ class SlidingWindow:
                 del self._times[key]
 
     def clear(self, key: Hashable) -> None:
-        """Forget the actions of a key."""
+        """Drop all recorded actions of a key."""
         self._times.pop(key, None)
 
     def prune(self, period: float, now: float) -> None:
-        """Forget all keys without an action within the period."""
+        """Drop all keys without an action within the last ``period`` seconds."""
         for key in list(self._times):
             self.count(key, period, now)
 
 
 class Slots:
-    """How many of something each key has in use."""
+    """Number of slots that each key has in use."""
 
     def __init__(self) -> None:
         self._used: Counter[Hashable] = Counter()
@@ -178,14 +195,14 @@ class Slots:
         return len(self._used)
 
     def take(self, key: Hashable, most: int) -> bool:
-        """Use one more; False when ``most`` are in use."""
+        """Take a slot for the key; return False if it has ``most`` in use."""
         if self._used[key] >= most:
             return False
         self._used[key] += 1
         return True
 
     def release(self, key: Hashable) -> None:
-        """Use one less."""
+        """Free a slot of the key."""
         self._used[key] -= 1
         if self._used[key] <= 0:
             del self._used[key]

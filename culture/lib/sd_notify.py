@@ -1,4 +1,4 @@
-"""Telling systemd (``Type=notify``) how far the server is."""
+"""Notifies systemd (``Type=notify``) of the server's state."""
 
 import logging
 import os
@@ -9,7 +9,10 @@ log = logging.getLogger(__name__)
 
 
 def notify(*facts: str) -> None:
-    """Send facts such as ``READY=1`` to whoever supervises this process; nothing happens when nobody does."""
+    """Send states such as ``READY=1`` to systemd.
+
+    Does nothing if systemd did not start this process.
+    """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return
@@ -24,5 +27,5 @@ def notify(*facts: str) -> None:
 
 
 def reloading() -> None:
-    """Say that a reload has begun; ``READY=1`` ends it."""
+    """Notify systemd that a reload has begun; ``READY=1`` ends it."""
     notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")

@@ -4,7 +4,7 @@ import hmac
 
 
 def same_secret(given: str | bytes | None, wanted: str | bytes | None) -> bool:
-    """Return whether two secrets are equal, in constant time; an empty one never matches."""
+    """Whether two secrets are equal, compared in constant time; an empty one never matches."""
     if not given or not wanted:
         return False
     return hmac.compare_digest(_octets(given), _octets(wanted))

@@ -26,12 +26,12 @@ _PATH = "/%:@!$&'()*+,;=~-._"
 
 
 class TargetRefused(Exception):
-    """Nothing is sent there; the text says why and names the host at most."""
+    """The request may not go to its target; the text says why and names at most the host."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """A URL, of which only the host is ever shown: whoever knows all of it may use it."""
+    """A URL of which only the host may be displayed: whoever has the whole URL can use it."""
 
     url: str = field(repr=False)
     scheme: str
@@ -45,7 +45,7 @@ class HttpTarget:
 
     @classmethod
     def parse(cls, url: str) -> "HttpTarget":
-        """Read a URL; TargetRefused when nothing can be sent there."""
+        """Parse a URL; TargetRefused if it is no valid target of a request."""
         try:
             parts = urlsplit(url)
             port, host = parts.port, (parts.hostname or "").encode("idna").decode()
@@ -60,7 +60,7 @@ class HttpTarget:
         return cls(url, parts.scheme, host, PORTS[parts.scheme] if port is None else port, path, login)
 
     def redirected(self, location: str) -> "HttpTarget":
-        """The target that a redirect leads to; TargetRefused from https to http."""
+        """Return the target of a redirect; TargetRefused if it leads from https to http."""
         try:
             target = HttpTarget.parse(urljoin(self.url, location))
         except (ValueError, TargetRefused):
@@ -71,7 +71,7 @@ class HttpTarget:
 
 
 def permitted(address: str, listed: Sequence[Network] = ()) -> bool:
-    """Whether requests may go to this numeric address: it is public, or in a network that is listed."""
+    """Whether requests may go to this numeric address: it is public, or in a listed network."""
     try:
         ip = _plain(ipaddress.ip_address(address.partition("%")[0]))
     except ValueError:
@@ -90,12 +90,15 @@ def is_public(ip: Ip) -> bool:
 
 
 def _plain(ip: Ip) -> Ip:
-    """::ffff:10.0.0.1 is 10.0.0.1."""
+    """Return an IPv4-mapped IPv6 address (``::ffff:10.0.0.1``) as IPv4 (``10.0.0.1``).
+
+    Any other unchanged.
+    """
     return ip.ipv4_mapped or ip if isinstance(ip, IPv6Address) else ip
 
 
 def _carried(ip: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address at which a packet to this one may come out."""
+    """Return the IPv4 address that an IPv6 address of a transition mechanism leads to, or None."""
     if ip.sixtofour is not None:
         return ip.sixtofour
     if ip.teredo is not None:

@@ -10,9 +10,10 @@ Result = TypeVar("Result")
 
 
 def in_thread(work: Callable[[], Result], name: str) -> "asyncio.Future[Result]":
-    """Run ``work`` in a daemon thread. Nobody has to wait for it: neither whoever gives up, nor the end of the program.
+    """Run ``work`` in a daemon thread; return a future of its result.
 
-    Unlike ``asyncio.to_thread`` it needs no free place in a pool, so work that waits for other work cannot block it.
+    The end of the program does not wait for it, nor does a caller that cancels the future. Unlike
+    ``asyncio.to_thread`` it needs no free place in a pool, so work that waits for other work cannot block it.
     """
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Result] = loop.create_future()

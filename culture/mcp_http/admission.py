@@ -17,7 +17,10 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def own_names(*names: str) -> frozenset[str]:
-    """Return these host names and those of loopback; others are refused as DNS rebinding."""
+    """Return the host names that requests may name: these and loopback's.
+
+    Others are DNS rebinding.
+    """
     return _LOOPBACK | {name.lower() for name in names}
 
 
@@ -45,7 +48,7 @@ class AdmissionCheck:
         """Returns why all requests are refused, or None."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or refuse it."""
+        """Pass an HTTP request on to the application, or refuse it."""
         if scope["type"] == "http":
             refusal = self._check(scope)
             if refusal is not None:
@@ -68,13 +71,16 @@ class AdmissionCheck:
         return None if why is None else PlainTextResponse(why, 401)
 
     def _has_own_origin(self, headers: Headers) -> bool:
-        """Whether the request comes from no web page, or from our own."""
+        """Whether the request comes from no web page, or from a page of this server."""
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         return "origin" not in headers or origin in {f"http://{host}", f"https://{host}", self._origin or "-"}
 
 
 def _is_cross_site(headers: Headers) -> bool:
-    """Whether a browser sends it for a foreign page; following a link to here is allowed."""
+    """Whether a browser sends the request for a page of another site.
+
+    Following a link to us is no such request.
+    """
     is_elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
     return is_elsewhere and headers.get("sec-fetch-mode") != "navigate"
 
@@ -87,7 +93,7 @@ def _name(host: str) -> str:
 
 
 def is_own(client: tuple[str, int] | None, server: tuple[str, int | None] | None) -> bool:
-    """Whether the other end of a connection is a local process of our own user or root."""
+    """Whether the client of a connection is a local process of our own user or root."""
     if not client or not server or server[1] is None or not is_loopback(client[0]):
         return False
     return not IS_KNOWN or uid_of(client, (server[0], server[1])) in (os.getuid(), 0)

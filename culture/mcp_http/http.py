@@ -57,7 +57,12 @@ class _Connection(H11Protocol):
         self._check_timeout()
 
     def _make_room(self, present: list["_Connection"]) -> bool:
-        """End the oldest idle connection, else the oldest unfinished request; whether there was one."""
+        """Abort the oldest idle connection, else the oldest with an unfinished request.
+
+        Return False if neither.
+
+        exists.
+        """
         for is_idle in (_Connection._is_idle, _Connection._is_unfinished):
             idle = [each for each in present if each is not self and is_idle(each)]
             if idle:
@@ -66,7 +71,7 @@ class _Connection(H11Protocol):
         return False
 
     def _drop(self) -> None:
-        """Abort the connection and stop counting it at once."""
+        """Abort this connection, and remove it from the counted connections at once."""
         self.transport.abort()
         self.connections.discard(self)
 
@@ -90,7 +95,7 @@ class _Connection(H11Protocol):
 class _Http(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave signals to the caller."""
+        """Override uvicorn's context manager: install no signal handlers, since the caller handles signals."""
         yield
 
 
@@ -98,7 +103,7 @@ class _Http(uvicorn.Server):
 async def serving(
     app: ASGIApp, listener: socket.socket, certificate: Path | None = None, key: Path | None = None
 ) -> AsyncIterator[None]:
-    """Serve an application during this block; over TLS only, if there is a certificate."""
+    """Serve an application on this socket during the block; with a certificate over TLS only."""
     config = uvicorn.Config(
         app,
         http=_Connection,

@@ -17,7 +17,7 @@ used now: look where you were, and go on."""
 
 
 def resume_key_prefix(member: TeamMember) -> str:
-    """Return the prefix of the keys of prompts that tell a stopped member to continue."""
+    """Return the key prefix of prompts that tell this member to continue after its budget was raised."""
     return f"goon-{member.nick}-"
 
 
@@ -58,7 +58,7 @@ class Budget:
                     await self._release(id)
 
     def _is_fully_parked(self, id: str) -> bool:
-        """Whether all its members were paused and people were informed."""
+        """Whether all members of the task (or team) ``id`` were paused and people were informed."""
         state = self._context.store.state
         return id in state.parked and all(entry.data["id"] != id for entry in state.pending(Act.PARK))
 
@@ -67,13 +67,13 @@ class Budget:
         return bool(self._context.store.state.parked & {TEAM, member.task_id or ""})
 
     async def pause_if_parked(self, member: TeamMember) -> None:
-        """Pause a member that may not work, for example after its restart."""
+        """Pause a member whose budget is spent, for example after its daemon was restarted."""
         async with self._lock:
             if self.is_parked(member):
                 await self._order(member, "pause")
 
     async def _interrupt(self, member: TeamMember, id: str) -> None:
-        """Pause a member after its current tool call (decision 22); it continues when it is resumed."""
+        """Pause a member after its current tool call; it continues when it is resumed."""
         key, text = f"{resume_key_prefix(member)}{self._context.store.state.number}", GO_ON.format(id=id)
         try:
             is_in_turn = (await self._context.daemons.call(member.nick, "status")).get("state") in IN_TURN
@@ -110,7 +110,7 @@ class Budget:
         context.store.done(Act.PARK, id=id)
 
     async def _release(self, id: str) -> None:
-        """Resume all members, then record it: after a crash in between, the next check repeats it."""
+        """Resume all members of a task or the team, then record it: after a crash in between it is repeated."""
         others = self._context.store.state.parked - {id}
         for member in self._members_of(id):
             if not others & {TEAM, member.task_id or ""}:

@@ -39,7 +39,7 @@ Judge = Callable[[str], Awaitable[str]]
 
 @dataclass
 class Pulse:
-    """What is remembered of one member between two checks."""
+    """What the heartbeat remembers of one member between two checks."""
 
     busy_at: float
     """When it was last busy, or was first checked."""
@@ -52,7 +52,7 @@ class Pulse:
 
 
 class Heartbeat:
-    """Checks all members periodically, and those who spoke shortly afterwards."""
+    """Checks all members periodically, and members who wrote a message shortly afterwards."""
 
     def __init__(
         self,
@@ -81,12 +81,12 @@ class Heartbeat:
         self._speakers: set[str] = set()
 
     def note_activity(self, nick: str) -> None:
-        """Record that a member spoke: its usage is read soon."""
+        """Record that a member wrote a message, so that its usage is read soon."""
         self._speakers.add(nick)
         self._spoke.set()
 
     async def run(self) -> None:
-        """Check members until cancelled."""
+        """Check members periodically until cancelled."""
         while True:
             if self._clock() >= self._due:
                 try:
@@ -102,7 +102,7 @@ class Heartbeat:
             await self.check_speakers()
 
     async def check_speakers(self) -> None:
-        """Read the usage of the members who spoke, and enforce the budgets."""
+        """Read the usage of members who wrote a message since the last check, and enforce the budgets."""
         self._spoke.clear()
         speakers, self._speakers = self._speakers, set()
         members = [member for nick in speakers if (member := self._context.store.state.member(nick)) is not None]
@@ -221,7 +221,7 @@ class Heartbeat:
                 pulse.busy_at = self._clock()
 
     async def _wake_if_missed(self, member: TeamMember, status: Mapping[str, Any]) -> None:
-        """Prompt a member about messages it missed while away; they start no turn (decision 28)."""
+        """Prompt a member about messages it missed while away, since those start no turn."""
         stale = int(status.get("stale", 0))
         if not stale or status.get("state") in IN_TURN:
             return
@@ -230,7 +230,7 @@ class Heartbeat:
         await self._hiring.tell(member.nick, f"missed-{member.nick}-{last}-{stale}", text)
 
     async def _check_in_if_idle(self, member: TeamMember, status: Mapping[str, Any], pulse: Pulse) -> None:
-        """Ask an idle member to check its channels; a small model says who is idle (O09–O11)."""
+        """Prompt a member to check its channels if the small model judges it idle."""
         if status.get("state") != "idle":
             pulse.step, pulse.next_at = 0, 0.0
             return
@@ -246,7 +246,7 @@ class Heartbeat:
         await self._hiring.tell(member.nick, key, CHECK_IN)
 
     async def is_idle(self, nick: str) -> bool:
-        """Whether the small model judges a member idle; False if it cannot answer."""
+        """Whether the small model judges a member idle; False if the model gives no answer."""
         assert self._judge is not None
         activity = clean(self._context.rooms.recent_lines(nick), Profile.MODEL) or "(nothing)"
         try:

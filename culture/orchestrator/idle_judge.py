@@ -15,7 +15,10 @@ SYSTEM_PROMPT = "You look after a team of AI agents. Answer the question with th
 
 
 def judge(role: RoleConfig, nick: str, directory: Path) -> Judge:
-    """Return a function that asks the role's model a question; raises ``NoBackend`` without one."""
+    """Return a function that sends a question to the role's model and returns its answer.
+
+    Raises ``NoBackend`` if the backend is unknown.
+    """
     kind = backend(role.agent)
     supervisor_type = supervisor_class(kind)
     if not issubclass(supervisor_type, Supervisor):

@@ -90,7 +90,7 @@ class TeamInbound:
             await self._refuse(message, msgid, about, str(why))
 
     async def _refuse(self, message: Message, msgid: str, about: TeamTask | None, why: str) -> None:
-        """Post why a line was refused; prompt its author if that is a member."""
+        """Post why a ``TASK:`` line was refused; prompt its author if that is a member."""
         key, line = f"refused-{msgid}", " ".join(message.text.split())[:_LONGEST_LINE]
         prefix = f"[{about.id}] " if about else ""
         author = self._author(message)
@@ -151,7 +151,7 @@ class TeamInbound:
         await self.confirm_hire(member, place)
 
     async def _prompt_not_hired(self, data: Mapping[str, Any], why: str) -> None:
-        """Prompt the manager that nobody was hired; it may not read its channel until mentioned."""
+        """Prompt the manager that no worker was hired: without a mention it may not read its channel."""
         task = self._context.store.state.tasks[data["id"]]
         if task.manager is not None and not task.stage.is_over:
             request = " ".join(data["text"].split())[:_LONGEST_LINE]
@@ -159,7 +159,7 @@ class TeamInbound:
             await self._hiring.tell(task.manager, f"nobody-{data['key']}", text, task.channel)
 
     async def confirm_hire(self, member: TeamMember, place: str) -> None:
-        """Answer the request for a worker: who was hired, in the channel of the request."""
+        """Post in ``place`` which worker was hired for the request."""
         rooms, key = self._context.rooms, member.wanted
         text = f"hired {member.nick} as {member.role}"
         await rooms.say_once(f"hired {key}", text, place, reply_to=key.partition("/")[0])
@@ -168,7 +168,7 @@ class TeamInbound:
         await self._context.wiki.update_sprint(self._context.store.state)
 
     def _wake(self, member: TeamMember, message: Message, msgid: str, text: str) -> None:
-        """Prompt the member now, unless an IRC mention already woke it."""
+        """Prompt the member now, unless an IRC mention in the message already started a turn."""
         if fold(member.nick) in map(fold, message.mentions):
             return
         order = (
@@ -191,7 +191,7 @@ class TeamInbound:
             self._wake(member, message, message.msgid, message.text)
 
     def _is_team_channel(self, channel: str) -> bool:
-        """Whether a channel belongs to this team; #errors is shared by all teams."""
+        """Whether a channel belongs to this team alone; #errors is shared by all teams."""
         return self._em_of(channel) is not None or self._task_in(channel) is not None
 
     def _em_of(self, channel: str) -> str | None:
@@ -201,7 +201,10 @@ class TeamInbound:
         )
 
     async def _ignore(self, message: Message, about: TeamTask | None) -> None:
-        """Report a line that its author may not write, once a day per agent (I24); prompt a member."""
+        """Report a ``TASK:`` line that its author may not write, once a day per agent.
+
+        Prompt a member.
+        """
         log.warning("%s (%s) may not say %r in %s", message.sender, message.kind, message.text, message.channel)
         who = fold(message.sender) if message.kind is UserClass.AGENT else "a stranger"
         key = f"spoofed {who} {datetime.now(UTC):%Y-%m-%d}"
@@ -225,7 +228,7 @@ class TeamInbound:
         )
 
     def _task_of_line(self, line: TaskLine, channel_task: TeamTask | None) -> TeamTask | None:
-        """Return the task that a request concerns."""
+        """Return the task that a ``TASK:`` line is about: by its id, its member, or the channel's task."""
         state = self._context.store.state
         if isinstance(line, StatusReport):
             return state.tasks.get(line.id)

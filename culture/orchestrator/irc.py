@@ -45,7 +45,7 @@ class ReadCursor:
         self._book = book
 
     def load(self) -> ReceiveMark | None:
-        """Return the mark to continue at; None at the very first start."""
+        """Return the mark after which to continue; None if none was ever stored."""
         try:
             data = json.loads(self._file.read_text(encoding="utf-8"))
             return ReceiveMark(tuple(data["msgids"]), datetime.fromisoformat(data["time"]))
@@ -53,11 +53,11 @@ class ReadCursor:
             return None
 
     def knows(self, msgid: str) -> bool:
-        """Whether a message was handled."""
+        """Whether the message with this id was handled."""
         return msgid in self._book.state.handled
 
     def save(self, mark: ReceiveMark | None) -> None:
-        """Store that everything up to this mark was handled."""
+        """Store that every message up to this mark was handled."""
         if mark is None:
             return
         replace_file(self._file, json.dumps({"msgids": mark.msgids, "time": mark.time.isoformat()}))
@@ -97,20 +97,20 @@ class TeamRooms:
 
     @property
     def has_been_here(self) -> bool:
-        """Whether this team was connected before, so that messages may have been missed."""
+        """Whether this team was connected before, so that it may have missed messages."""
         return self._cursor.load() is not None
 
     async def start(self) -> None:
-        """Connect; missed messages come first."""
+        """Connect to the server; messages missed while away are queued before new ones."""
         await self.irc.start()
         self._cursor.save(self._cursor.load() or self.irc.mark)
 
     async def stop(self, reason: str) -> None:
-        """Disconnect."""
+        """Disconnect from the server."""
         await self.irc.stop(reason)
 
     async def next(self) -> Message:
-        """Return the next message; waits for it."""
+        """Return the next incoming message, waiting for it."""
         return await self._waiting.get()
 
     def mark_handled(self) -> None:

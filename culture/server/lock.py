@@ -15,7 +15,10 @@ class DataLock:
         self._lock = FileLock(folder / "lock")
 
     def acquire(self) -> None:
-        """Make the folder if need be and hold it; raise StartError, naming the holder, when somebody else does."""
+        """Make the folder if need be and hold it.
+
+        Raise StartError, naming the holder, when somebody else does.
+        """
         try:
             self._lock.acquire(f"{os.getpid()}\n")
         except LockTaken as taken:

@@ -16,7 +16,10 @@ _MAX_REMEMBERED = 10_000
 
 
 class Rooms(Skill):
-    """Invites agents of this server in the server's name; a channel's tags are set by its operators."""
+    """Invites agents of this server in the server's name.
+
+    A channel's tags are set by its operators.
+    """
 
     name = "rooms"
     Settings = Wanted

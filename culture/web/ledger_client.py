@@ -40,7 +40,9 @@ OnChange = Callable[[frozenset[str]], None]
 
 
 class LedgerClient:
-    """All facts by nick, kind and key; ``on_change`` is called with the kinds that have new facts.
+    """All facts by nick, kind and key.
+
+    ``on_change`` is called with the kinds that have new facts.
 
     It never gives up: a refused login is tried again every minute, because the page may run for months and the reason
     may go away. ``current_identity`` is called before each new try, as the token may have changed.

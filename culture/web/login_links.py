@@ -41,7 +41,10 @@ class LoginLinks:
         return token
 
     def account_of(self, token: str) -> str:
-        """The account of a token, without using it; ``LinkRefused`` if it is unknown, used or expired."""
+        """The account of a token, without using it.
+
+        ``LinkRefused`` if it is unknown, used or expired.
+        """
         rows = self._database.ask("SELECT account, ends, used FROM links WHERE digest = ?", digest(token))
         if not rows:
             raise LinkRefused("This login link is unknown. Make a new one: culture web link")

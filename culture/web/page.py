@@ -113,7 +113,10 @@ class PageRequest:
         return await self.web.ledger.query(*query)
 
     async def connection(self) -> "WebConnection":
-        """The person's connection, with its events and unread counts; ``NotSent`` if it cannot be opened."""
+        """The person's connection, with its events and unread counts.
+
+        ``NotSent`` if it cannot be opened.
+        """
         return await self.web.connections.of(self.person)
 
     async def irc(self) -> IRCTransport:
@@ -145,7 +148,10 @@ class PageRequest:
         return connection.events.position if connection is not None else ""
 
     def _resume_position(self) -> str:
-        """Position from which the tab reads events; the beginning if this request opened the connection."""
+        """Position from which the tab reads events.
+
+        The beginning if this request opened the connection.
+        """
         connection = self.web.connections.get(self._person.account) if self._person is not None else None
         return self._stream_position or (connection.events.beginning if connection is not None else "")
 

@@ -59,7 +59,10 @@ async def search_rooms(irc: IRCTransport, rooms: Sequence[str], text: str, how: 
 
 
 async def recent(irc: IRCTransport, room: str, count: int) -> list[Message]:
-    """The last messages of a public room that the person is not in; ``NotSent`` if it is not public."""
+    """The last messages of a public room that the person is not in.
+
+    ``NotSent`` if it is not public.
+    """
     lines = await irc.request(ExtensionVerb.HISTORY, "RECENT", room, str(count))
     error = refusal(lines)
     if error is not None:
@@ -76,7 +79,10 @@ async def _search(irc: IRCTransport, room: str, text: str, how: str) -> list[Sea
 
 
 def _hits(lines: Sequence[Line]) -> list[SearchHit]:
-    """The hits in an answer; lines without a msgid continue the message before (same nick and time)."""
+    """The hits in an answer.
+
+    Lines without a msgid continue the message before (same nick and time).
+    """
     hits: list[SearchHit] = []
     for line in lines:
         if line.verb != ExtensionVerb.HISTORY or len(line.params) < 4:

@@ -146,7 +146,10 @@ class _CheckedRequest:
             raise RequestRefused(405, "method not allowed")
 
     def check_origin(self) -> None:
-        """Refuse forms and subrequests of other sites; following a link from another site is allowed."""
+        """Refuse forms and subrequests of other sites.
+
+        Following a link from another site is allowed.
+        """
         site, mode = self.headers.get("sec-fetch-site"), self.headers.get("sec-fetch-mode")
         if self._is_write:
             scheme, _, place = self.headers.get("origin", "").lower().partition("://")
@@ -199,7 +202,10 @@ class _CheckedRequest:
             raise RequestRefused(401, "log in first")
 
     def refusal(self, refused: RequestRefused) -> Response:
-        """The response to a refused request; a browser without a login is redirected to the login page."""
+        """The response to a refused request.
+
+        A browser without a login is redirected to the login page.
+        """
         if refused.status != 401:
             return PlainTextResponse(f"{refused.reason}\n", refused.status)
         path, query = self.scope["raw_path"].decode("latin-1"), self.scope["query_string"].decode("latin-1")

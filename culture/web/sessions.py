@@ -1,4 +1,7 @@
-"""Browser sessions of the web page; stored on disk, so a restart logs nobody out, and revocable."""
+"""Browser sessions of the web page.
+
+Stored on disk, so a restart logs nobody out, and revocable.
+"""
 
 import secrets
 import time

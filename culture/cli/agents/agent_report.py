@@ -94,7 +94,10 @@ STOPPED, STARTING, SILENT = "stopped", "starting", "not answering"
 
 
 def report(nick: str, backend: str, directory: str = "") -> dict[str, Any]:
-    """Return the status fields of one agent, with the same keys for each agent; asks its daemon, not IRC."""
+    """Return the status fields of one agent, with the same keys for each agent.
+
+    Asks its daemon, not IRC.
+    """
     note = pidfile.running(nick)
     if note is None:
         return _stored_facts(nick, backend, STOPPED, directory)

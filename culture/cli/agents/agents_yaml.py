@@ -65,7 +65,10 @@ def remove(nick: str) -> Path:
 
 
 def _text(file: Path) -> str:
-    """Return the text of agents.yaml, after checking that it is valid; empty if there is no file."""
+    """Return the text of agents.yaml, after checking that it is valid.
+
+    Empty if there is no file.
+    """
     load()
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
@@ -91,7 +94,10 @@ def _with(entry: NewAgent, text: str) -> str:
 
 
 def _without(nick: str, file: Path, text: str) -> str:
-    """Return the text of agents.yaml without this agent's entry; a list in brackets is formatted anew."""
+    """Return the text of agents.yaml without this agent's entry.
+
+    A list in brackets is formatted anew.
+    """
     document = parse(file, text)
     agents: Any = document.data["agents"]
     number = next(at for at, each in enumerate(agents) if fold(each["nick"]) == fold(nick))
@@ -110,7 +116,10 @@ def _without(nick: str, file: Path, text: str) -> str:
 
 
 def _dash(lines: list[str], at: int) -> int | None:
-    """Return the number of the line with the dash that begins the entry at line ``at``; None if the dash has no line
+    """Return the number of the line with the dash that begins the entry at line ``at``.
+
+    None if the dash has no line.
+
     of its own.
     """
     if lines[at].lstrip().startswith("-"):
@@ -119,7 +128,10 @@ def _dash(lines: list[str], at: int) -> int | None:
 
 
 def _end(lines: list[str], first: int) -> int:
-    """Return the number of the line after the entry that begins at ``first``; comments before the next entry belong
+    """Return the number of the line after the entry that begins at ``first``.
+
+    Comments before the next entry belong.
+
     to that one.
     """
     depth = _indent(lines[first])

@@ -51,7 +51,10 @@ def start(nick: str, file: Path | None = None, patience: float = PATIENCE) -> pi
 
 
 def until_ready(process: BackgroundProcess, patience: float = PATIENCE) -> pidfile.DaemonNote:
-    """Wait until the started daemon is ready and return its note; raise DaemonNotStarted if it fails."""
+    """Wait until the started daemon is ready and return its note.
+
+    Raise DaemonNotStarted if it fails.
+    """
     nick = process.name
 
     def ready(pid: int) -> pidfile.DaemonNote | None:

@@ -85,7 +85,10 @@ async def connected(
     on_receipt: Callable[[str, Receipt], None] | None = None,
     on_progress: Callable[[str, Receipt, str], None] | None = None,
 ) -> AsyncIterator[IRCTransport]:
-    """Connect to the server as the person, for the duration of the block; call these functions for messages and
+    """Connect to the server as the person, for the duration of the block.
+
+    Call these functions for messages and.
+
     receipts.
     """
     secret = _secret(who.nick)

@@ -289,7 +289,10 @@ def _show(agent: str, reply: str | None) -> None:
 
 
 async def _send_all(who: IrcPerson, agent: str, texts: Sequence[str]) -> list[str | None]:
-    """Send these answers to the agent; return the daemon's reply to each, or None where no reply came."""
+    """Send these answers to the agent.
+
+    Return the daemon's reply to each, or None where no reply came.
+    """
     messages: asyncio.Queue[Message] = asyncio.Queue()
     async with connected(who, messages.put_nowait) as transport:
         return [await _send_one(transport, messages, agent, text) for text in texts]

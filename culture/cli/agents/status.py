@@ -132,7 +132,10 @@ def _row(report: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
 
 
 def _figure(report: Mapping[str, Any], figure: float, form: str) -> str:
-    """Format a number of the report; a dash if the agent took turns but its program reported no usage."""
+    """Format a number of the report.
+
+    A dash if the agent took turns but its program reported no usage.
+    """
     return _NOTHING if report.get("turns_today") and not figure else format(figure, form)
 
 

@@ -86,7 +86,10 @@ def environment(user: pwd.struct_passwd) -> dict[str, str]:
 
 
 def run_as_owner(nick: str, command: str, *options: str) -> int | None:
-    """Run a `culture` command as the agent's user; return its exit code, None if that is the current user."""
+    """Run a `culture` command as the agent's user.
+
+    Return its exit code, None if that is the current user.
+    """
     agent = configured_agents().get(nick)
     try:
         user = other_user(agent) if agent is not None else None
@@ -103,7 +106,10 @@ def run_as_owner(nick: str, command: str, *options: str) -> int | None:
 
 
 def report_as_owner(agent: AgentConfig) -> dict[str, Any] | None:
-    """Return the agent's status, read as its user; None if that is the current user or no report came."""
+    """Return the agent's status, read as its user.
+
+    None if that is the current user or no report came.
+    """
     try:
         user = other_user(agent)
         done = run_as(user, "culture", "status", agent.nick, "--json") if user is not None else None
@@ -123,7 +129,10 @@ _MODULE = "culture.cli.agents.sudo"
 
 
 def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path | None = None) -> int:
-    """Start agents as another user, to whom their settings and tokens are passed; return the exit code."""
+    """Start agents as another user, to whom their settings and tokens are passed.
+
+    Return the exit code.
+    """
     from culture.cli.agents import agent_login  # loads the accounts of the server
 
     data = read(file or paths.agents_file()).data
@@ -138,7 +147,10 @@ def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path
 
 
 def receive(nicks: Sequence[str], text_in: str) -> int:
-    """Store the settings and tokens that ``hand_over`` passed, and start the agents; runs as their user."""
+    """Store the settings and tokens that ``hand_over`` passed, and start the agents.
+
+    Runs as their user.
+    """
     from culture.cli.agents import agent_login
     from culture.cli.agents.lifecycle import start_all
 

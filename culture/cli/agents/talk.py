@@ -67,7 +67,10 @@ async def say_and_wait(who: IrcPerson, target: str, text: str, until: Receipt, t
 async def _watch(
     news: "asyncio.Queue[tuple[str, Receipt, str]]", msgids: set[str], recipients: set[str], until: Receipt
 ) -> None:
-    """Print receipts until every recipient has sent ``until``; without recipients, until the message is stored."""
+    """Print receipts until every recipient has sent ``until``.
+
+    Without recipients, until the message is stored.
+    """
     enough = _ORDER.index(until if recipients else Receipt.STORED)
     missing = recipients or {""}
     while missing:

@@ -138,7 +138,10 @@ def build_story(
 
 
 async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFact]) -> str:
-    """Return what this recipient is still waiting for before it answers; empty if it has answered."""
+    """Return what this recipient is still waiting for before it answers.
+
+    Empty if it has answered.
+    """
     reached = {str(fact.value.get("state")) for fact in receipts if fold(fact.nick) == fold(nick)}
     missing = next(
         (step for step in _STEPS if step.value not in reached and Receipt.ANSWERED.value not in reached), None

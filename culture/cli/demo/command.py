@@ -43,7 +43,10 @@ def demo(
 
 
 async def _until_told(playing: Awaitable[Exit]) -> Exit:
-    """Run the demo to its end and return the exit code; a signal cancels it, after everything is cleaned up."""
+    """Run the demo to its end and return the exit code.
+
+    A signal cancels it, after everything is cleaned up.
+    """
     show = asyncio.ensure_future(playing)
     loop = asyncio.get_running_loop()
     for number in _SIGNALS:

@@ -49,7 +49,10 @@ class Narrator:
         return time.monotonic() - self._begun
 
     async def pause(self, seconds: float) -> None:
-        """Wait so that people can read; does nothing if --fast is given or the demo is behind schedule."""
+        """Wait so that people can read.
+
+        Does nothing if --fast is given or the demo is behind schedule.
+        """
         if not self._fast and self.elapsed < _LATE:
             await asyncio.sleep(seconds)
 
@@ -126,13 +129,19 @@ class DemoScene:
         return message
 
     async def fact(self, what: str, is_it: Callable[[LedgerFact], bool], *question: str) -> LedgerFact:
-        """Wait until the ledger answers ``question`` with a fact for which ``is_it`` is true; return the newest."""
+        """Wait until the ledger answers ``question`` with a fact for which ``is_it`` is true.
+
+        Return the newest.
+        """
         return (await self.several(what, 1, is_it, *question))[-1]
 
     async def several(
         self, what: str, number: int, is_it: Callable[[LedgerFact], bool], *question: str
     ) -> list[LedgerFact]:
-        """Wait until the ledger has ``number`` facts for which ``is_it`` is true; return them, oldest first."""
+        """Wait until the ledger has ``number`` facts for which ``is_it`` is true.
+
+        Return them, oldest first.
+        """
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
@@ -185,7 +194,10 @@ async def question(show: DemoScene) -> str:
 
 
 async def spiral(show: DemoScene) -> str:
-    """Play the scene: an agent goes in circles; its supervisor whispers twice, then calls people."""
+    """Play the scene: an agent goes in circles.
+
+    Its supervisor whispers twice, then calls people.
+    """
     you, stage = show.stage.you, show.stage
     show.narrator.tell(
         f"{DIGGER} runs the same failing test again and again. Its supervisor whispers; nobody else hears that. "

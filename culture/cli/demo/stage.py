@@ -46,7 +46,10 @@ class DemoListener:
         self._news.set()
 
     async def expect(self, what: str, fits: Callable[[Message], bool], since: int = 0) -> Message:
-        """Return the first message for which ``fits`` is true, waiting for it; raise SceneFailed(what) on timeout."""
+        """Return the first message for which ``fits`` is true, waiting for it.
+
+        Raise SceneFailed(what) on timeout.
+        """
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:
@@ -129,7 +132,10 @@ async def until(what: str, fact: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def running_stage(port: int, web: bool) -> AsyncIterator[DemoStage]:
-    """Start servers, daemons and connections of the demo for the block; stop and delete all of it afterwards."""
+    """Start servers, daemons and connections of the demo for the block.
+
+    Stop and delete all of it afterwards.
+    """
     with temporary_home() as folder:
         caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(participants.AGENTS) + 1)
         try:
@@ -177,7 +183,10 @@ def _start(folder: Path, nick: str, server: str) -> None:
 
 
 def _page(folder: Path) -> tuple[str, str]:
-    """Start the web page; return its login link and an empty string, or an empty string and why there is no page."""
+    """Start the web page.
+
+    Return its login link and an empty string, or an empty string and why there is no page.
+    """
     config = participants.server_file(folder, HERE)
     try:
         from culture.cli.web import process  # takes long to load

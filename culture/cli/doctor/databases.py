@@ -48,7 +48,10 @@ class _NotWhole(Exception):
 
 
 def _quick_check(file: Path, deadline: float) -> bool:
-    """Run SQLite's PRAGMA quick_check; return False if the time ran out, raise _NotWhole on damage."""
+    """Run SQLite's PRAGMA quick_check.
+
+    Return False if the time ran out, raise _NotWhole on damage.
+    """
     with closing(_reader(file)) as connection:
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
         try:

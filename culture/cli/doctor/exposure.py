@@ -46,7 +46,10 @@ class AgentExposure:
 
     @property
     def never_asks(self) -> bool:
-        """Whether this agent uses tools without asking for permission; False for agents without a model."""
+        """Whether this agent uses tools without asking for permission.
+
+        False for agents without a model.
+        """
         try:
             kind = backends.backend(self.backend)
         except backends.NoBackend:
@@ -185,7 +188,10 @@ def check_openings(scene: Inventory) -> Iterator[Finding]:
 
 
 def _reached(scene: Inventory, group: Sequence[AgentExposure], ways: str) -> Iterator[Finding]:
-    """Report agents that never ask for permission and can be reached; all of them use the same server."""
+    """Report agents that never ask for permission and can be reached.
+
+    All of them use the same server.
+    """
     for worker in group:
         if worker.wake == "anybody":
             takes = _verb([worker], "takes", "take")

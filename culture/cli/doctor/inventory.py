@@ -100,7 +100,10 @@ def probe(host: str, port: int, tls: bool, patience: float = PROBE_PATIENCE, *, 
 
 
 def _context() -> ssl.SSLContext:
-    """Return a TLS context that accepts any certificate; callers compare the fingerprint themselves."""
+    """Return a TLS context that accepts any certificate.
+
+    Callers compare the fingerprint themselves.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

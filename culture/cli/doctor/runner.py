@@ -47,12 +47,18 @@ def hint(what: str, why: str, next: str, mend: Callable[[], None] | None = None)
 
 
 def warning(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Return a finding of severity warning: this does not work, or soon will not. ``mend`` repairs it."""
+    """Return a finding of severity warning: this does not work, or soon will not.
+
+    ``mend`` repairs it.
+    """
     return Finding(FindingSeverity.WARNING, what, why, next, mend)
 
 
 def error(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Return a finding of severity error: this cannot work, or is open to strangers. ``mend`` repairs it."""
+    """Return a finding of severity error: this cannot work, or is open to strangers.
+
+    ``mend`` repairs it.
+    """
     return Finding(FindingSeverity.ERROR, what, why, next, mend)
 
 

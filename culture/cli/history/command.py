@@ -132,7 +132,10 @@ def _removed(store: Store, what: Excess, bar: Progress) -> Iterator[int]:
 
 
 def _patiently(store: Store, place: str | None, before: int) -> int:
-    """Remove a place's entries before position ``before``, retrying while the server writes; return how many."""
+    """Remove a place's entries before position ``before``, retrying while the server writes.
+
+    Return how many.
+    """
     for _ in range(_TRIES):
         try:
             return store.prune(place, before)
@@ -201,7 +204,10 @@ def _channels(history: OpenHistory) -> list[str]:
 
 
 def _private(history: OpenHistory, question: SearchQuery) -> Iterator[Kept]:
-    """Yield the private messages that match; there is no index over conversations, so every entry is read."""
+    """Yield the private messages that match.
+
+    There is no index over conversations, so every entry is read.
+    """
     needles = Query((), tuple(folded(question.text).split()))
     for each in history.store.everything():
         entry = each.entry

@@ -78,7 +78,10 @@ def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
 
 
 def _address(door: Listen | None) -> str:
-    """Return host:port of a listener; HOST stands for a name under which others know this machine."""
+    """Return host:port of a listener.
+
+    HOST stands for a name under which others know this machine.
+    """
     if door is None:
         return "HOST:PORT"
     host = door.host if door.is_loopback else "HOST"

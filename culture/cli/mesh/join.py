@@ -65,7 +65,10 @@ def _keep(nick: str, token: str) -> None:
 
 
 def _command_line(code: InviteCode, nick: str) -> list[str]:
-    """Return lines on how to use `culture say`; write agents.yaml with this server if there is no such file."""
+    """Return lines on how to use `culture say`.
+
+    Write agents.yaml with this server if there is no such file.
+    """
     host, port = endpoint(code.address)
     address = {"name": code.server, "host": host, "port": port}
     if code.fingerprint:
@@ -146,7 +149,10 @@ def join(
 
 
 def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, channel: list[str] | None) -> LinkConfig:
-    """Return the link that the invitation makes; mistakes end the command before its one-time key is used."""
+    """Return the link that the invitation makes.
+
+    Mistakes end the command before its one-time key is used.
+    """
     if short_name(fold(code.server)) in links_of(settings):
         fail(f"{code.server} is linked already; `culture mesh unlink {code.server}` removes that link first")
     if short_name(fold(code.server)) == settings.short_name:

@@ -96,7 +96,10 @@ def server_of(config: Path | None, name: str | None, data_dir: Path | None) -> S
 
 
 def settings_of(config: Path | None, name: str | None, data_dir: Path | None) -> ServerConfig:
-    """Return the selected server's configuration; end the command if that server cannot have links."""
+    """Return the selected server's configuration.
+
+    End the command if that server cannot have links.
+    """
     settings = server_of(config, name, data_dir)
     if settings.nick_prefix != "required":
         fail("links need nick_prefix: required, since nicks are unique in the mesh by their prefix")
@@ -163,7 +166,10 @@ def link_config(fields: dict[str, Any]) -> LinkConfig:
 
 
 def when_effective(settings: ServerConfig) -> str:
-    """Return the end of a sentence on when a change of links takes effect; empty if it is at once."""
+    """Return the end of a sentence on when a change of links takes effect.
+
+    Empty if it is at once.
+    """
     return "" if pid_file.running(settings.name) else f", once {settings.name} runs"
 
 
@@ -177,7 +183,10 @@ _STATES = {"waiting": "waiting for it to dial", "not running": "not linked, sinc
 
 
 def link_states(settings: ServerConfig) -> list[dict[str, Any]]:
-    """Return one row for each link's state, as written by the running server; empty if it does not run."""
+    """Return one row for each link's state, as written by the running server.
+
+    Empty if it does not run.
+    """
     try:
         data = json.loads(status.path_of(settings).read_bytes())
     except (OSError, ValueError):

@@ -43,7 +43,10 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
 
 
 def holder(address: ServerAddress) -> PortHeld | None:
-    """Return the other local user who holds the server's port; None if our user does, or with TLS."""
+    """Return the other local user who holds the server's port.
+
+    None if our user does, or with TLS.
+    """
     if address.tls or address.fingerprint is not None:
         return None
     found = None

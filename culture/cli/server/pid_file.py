@@ -41,7 +41,9 @@ class ServerNote(ProcessNote):
 
 @contextmanager
 def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[ServerNote]]:
-    """Hold the pid file as the running server of that name; ``StartError`` if another process does.
+    """Hold the pid file as the running server of that name.
+
+    ``StartError`` if another process does.
 
     After an exception the note stays: from it `culture up` knows whether the server was asked to stop.
     """

@@ -110,7 +110,9 @@ class UpAgents:
     at: ServerAddress
 
     def add_for(self, folder: Path, usd_per_day: float | None) -> str | None:
-        """Add an agent for a folder to agents.yaml unless one works there; return the new nick or None.
+        """Add an agent for a folder to agents.yaml unless one works there.
+
+        Return the new nick or None.
 
         If no backend with a model is ready, it adds the scripted guide, once.
         """
@@ -153,7 +155,10 @@ class UpAgents:
         return next((each.nick for each in settings.agents if each.nick in ours and each.directory == folder), None)
 
     def _add_guide(self) -> str:
-        """Add the scripted guide and a second scripted agent, which shows the loop guard; return the guide's nick."""
+        """Add the scripted guide and a second scripted agent, which shows the loop guard.
+
+        Return the guide's nick.
+        """
         nick, other = self._nick(GUIDE), self._nick(PARROT)
         short = {"max_hops": 4, "cool_down": "1s"}
         for each, playbook, further in (

@@ -85,7 +85,10 @@ def _elsewhere(choices: Choices, port: int) -> str:
 
 
 def _refuse_port(choices: Choices) -> None:
-    """End the command if the server cannot listen on the port of the options; port 0 always works."""
+    """End the command if the server cannot listen on the port of the options.
+
+    Port 0 always works.
+    """
     if not choices.port:
         return
     name = choices.server_name()

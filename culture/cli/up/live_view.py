@@ -176,7 +176,10 @@ class Screen:
 
 
 def _is_of(message: Message, question: QuestionView) -> bool:
-    """Whether this message asked this question; for a private one, whose text the ledger lacks, by sender only."""
+    """Whether this message asked this question.
+
+    For a private one, whose text the ledger lacks, by sender only.
+    """
     if fold(message.sender) != fold(question.nick):
         return False
     text = " ".join(question.text.split())[:_COMPARED]

@@ -19,7 +19,10 @@ _VIA = "web"
 
 
 def ensure_token(settings: ServerConfig) -> str:
-    """Return the login token of the account ``web``, created if missing; AccountRefused if impossible."""
+    """Return the login token of the account ``web``, created if missing.
+
+    AccountRefused if impossible.
+    """
     store = AccountStore(settings.accounts_file, settings.account_prefix)
     account = store.owner_of(NAME)
     if account is None:
@@ -36,7 +39,9 @@ def ensure_token(settings: ServerConfig) -> str:
 
 
 def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
-    """Return a function from an account name to its login version; it returns None if the account may not use the page.
+    """Return a function from an account name to its login version.
+
+    It returns None if the account may not use the page.
 
     The version changes when the account is revoked or gets another password, which ends its browser sessions.
     """

@@ -137,7 +137,10 @@ class AcpRunner(QueuedRunner):
     # Messages of the agent.
 
     async def session_update(self, session_id: str, update: Any, **_meta: Any) -> None:
-        """Handle an update that the ACP agent sends; one at a time, as the connection makes a task of each."""
+        """Handle an update that the ACP agent sends.
+
+        One at a time, as the connection makes a task of each.
+        """
         async with self._update_lock:
             self.touch()
             match update:
@@ -157,7 +160,10 @@ class AcpRunner(QueuedRunner):
                     await self._handle_unasked_work()
 
     async def _handle_unasked_work(self) -> None:
-        """Handle work that the agent began without a prompt; the protocol marks neither its start nor its end."""
+        """Handle work that the agent began without a prompt.
+
+        The protocol marks neither its start nor its end.
+        """
         now = time.monotonic()
         # Before the first turn, updates repeat the history of a resumed session.
         if self._turn_ended is None or now < self._turn_ended + LATE:

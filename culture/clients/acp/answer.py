@@ -96,7 +96,10 @@ class AcpAnswer:
         return []
 
     def called(self, call: ToolCallStart | ToolCallUpdate, *, sure: bool) -> list[Block]:
-        """Record a tool call and return its block, once; nothing while its input is incomplete (not ``sure``)."""
+        """Record a tool call and return its block, once.
+
+        Nothing while its input is incomplete (not ``sure``).
+        """
         known = self._calls.setdefault(call.tool_call_id, _Call())
         known.title = call.title or known.title
         known.name = tool_name(call) or known.name or "tool"
@@ -214,7 +217,10 @@ class AcpUsage:
     _spent: float = 0.0
 
     def read(self, update: UsageUpdate) -> None:
-        """Record context size in tokens and cost in dollars of the session; a size of 0 means unknown."""
+        """Record context size in tokens and cost in dollars of the session.
+
+        A size of 0 means unknown.
+        """
         if update.used:
             self.used, self.size = update.used, update.size
         if update.cost is not None and update.cost.currency == "USD":

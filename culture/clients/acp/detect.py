@@ -12,7 +12,10 @@ SDK = "acp"
 
 
 def found() -> tuple[Found, ...]:
-    """The known ACP programs on PATH; if none is installed, an entry with how to install the default one."""
+    """The known ACP programs on PATH.
+
+    If none is installed, an entry with how to install the default one.
+    """
     default = DEFAULT_COMMAND[0]
     if find_spec(SDK) is None:
         return (Found(default, remedy=installing("acp")),)

@@ -22,7 +22,10 @@ MOST_NAMED = 20
 
 
 async def choose(link: AcpProcess, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
-    """Set the configured model and mode of a session; WrongConfiguration lists those that the agent offers."""
+    """Set the configured model and mode of a session.
+
+    WrongConfiguration lists those that the agent offers.
+    """
     if model is not None:
         await _choose(link, session, begun, "model", "model", _spellings(model))
     if mode is not None:

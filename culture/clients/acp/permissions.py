@@ -20,7 +20,10 @@ class AcpPermissions:
         self._questions = OpenQuestions()
 
     async def decide(self, tool: str, given: Mapping[str, object], ask: Ask | None) -> Permit | None:
-        """Whether the tool may be used, by the policy or by asking people; None if the turn was interrupted."""
+        """Whether the tool may be used, by the policy or by asking people.
+
+        None if the turn was interrupted.
+        """
         if self._policy is Permissions.ALLOW:
             return Permit(True)
         if self._policy is Permissions.DENY or ask is None:

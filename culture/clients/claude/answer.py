@@ -94,7 +94,10 @@ class ClaudeAnswer:
     """Whether the next text continues the last one."""
 
     def count(self, message: AssistantMessage) -> int:
-        """Add a message's token usage and return the turn's tokens so far; a repeated model call counts once."""
+        """Add a message's token usage and return the turn's tokens so far.
+
+        A repeated model call counts once.
+        """
         if used := tokens(message.usage):
             call = message.message_id or str(len(self.calls))
             listed = price(message.model, message.usage, message.content)
@@ -132,7 +135,10 @@ class ClaudeAnswer:
         self.cut_off = self.cut_off or any(GO_ON in text for text in texts)
 
     def fullness(self, result: ResultMessage) -> float | None:
-        """Percentage of the context window in use, computed from the turn's own usage; None if unknown."""
+        """Percentage of the context window in use, computed from the turn's own usage.
+
+        None if unknown.
+        """
         used = (result.model_usage or {}).get(self.model)
         window = used.get("contextWindow") if used else None
         return 100 * self.context / window if self.context and window else None

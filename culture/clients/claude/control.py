@@ -53,7 +53,10 @@ class InitializeResponse:
 
 
 async def greeting(client: ClaudeSDKClient) -> InitializeResponse:
-    """Version and login state from the program's initialize response; missing fields have defaults."""
+    """Version and login state from the program's initialize response.
+
+    Missing fields have defaults.
+    """
     told = await client.get_server_info() or {}
     account = told.get("account") or {}
     nobody = account.get("tokenSource") == "none" and "apiKeySource" not in account

@@ -13,7 +13,10 @@ _ALL = "unifiedWindows"
 
 
 def quotas(told: RateLimitInfo) -> list[Quota]:
-    """Usage quotas from a rate limit report, one per window; a rejected window counts as used up."""
+    """Usage quotas from a rate limit report, one per window.
+
+    A rejected window counts as used up.
+    """
     windows = told.raw.get(_ALL)
     found = {
         name: Quota(name, float(each["utilization"]), float(each["resetsAt"]))

@@ -21,7 +21,10 @@ class ClaudeSupervisor(Supervisor):
         effort(setup.thinking)
 
     async def judge(self, prompt: str) -> str:
-        """Send the prompt to the model once, without retries, and return its verdict; NoJudgement if it gives none."""
+        """Send the prompt to the model once, without retries, and return its verdict.
+
+        NoJudgement if it gives none.
+        """
         result, words = None, list[str]()
         try:
             async for message in query(prompt=put(prompt), options=self._options(words)):

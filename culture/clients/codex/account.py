@@ -23,7 +23,10 @@ def arguments(setup: Mapping[str, str]) -> tuple[str, ...]:
 
 
 async def log_in(server: AppServer, setup: Mapping[str, str]) -> None:
-    """Log in with the API key from the environment if needed; WrongConfiguration if there is no login."""
+    """Log in with the API key from the environment if needed.
+
+    WrongConfiguration if there is no login.
+    """
     account = await server.request("account/read", {"refreshToken": False})
     if account.get("account") is not None or not account.get("requiresOpenaiAuth"):
         return

@@ -205,7 +205,10 @@ class CodexRunner(QueuedRunner):
                 self._ended(params["turn"])
 
     def _began(self, conversation: CodexThread, turn: str) -> None:
-        """Handle the start of a turn; one without our prompt is interrupted if the agent may not work."""
+        """Handle the start of a turn.
+
+        One without our prompt is interrupted if the agent may not work.
+        """
         self._meter.begin()
         asked = conversation.is_asked(turn)
         self._collected = self._turns[turn] = CodexAnswer(asked=asked)

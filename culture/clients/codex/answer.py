@@ -134,7 +134,10 @@ class CodexUsage:
         self._before = dict(self._totals)
 
     def take(self, thread: str, usage: dict[str, Any], *, earlier: bool = False) -> None:
-        """Record a thread's usage totals in tokens; ``earlier``: all of them were used before this turn."""
+        """Record a thread's usage totals in tokens.
+
+        ``earlier``: all of them were used before this turn.
+        """
         last, total = usage["last"]["totalTokens"], usage["total"]["totalTokens"]
         self._totals[thread] = total
         if earlier:
@@ -169,7 +172,10 @@ def is_full(turn: dict[str, Any]) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The message inside an error that is JSON from the model provider; else the error text itself."""
+    """The message inside an error that is JSON from the model provider.
+
+    Else the error text itself.
+    """
     try:
         return str(json.loads(text)["error"]["message"])
     except (ValueError, TypeError, LookupError):

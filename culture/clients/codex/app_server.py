@@ -54,7 +54,10 @@ class AppServer:
         self._code: int | None = None
 
     async def start(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
-        """Start the app server in its own process session and initialize it; AgentDied if it exits at once."""
+        """Start the app server in its own process session and initialize it.
+
+        AgentDied if it exits at once.
+        """
         try:
             self._process = process = await spawn(argv, cwd, environment, stderr=PIPE)
         except OSError as error:
@@ -91,7 +94,10 @@ class AppServer:
             answering.cancel()
 
     async def leave(self) -> None:
-        """Close the app server's input and kill its process after a timeout; its children are not ended here."""
+        """Close the app server's input and kill its process after a timeout.
+
+        Its children are not ended here.
+        """
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
             with suppress(TimeoutError):

@@ -39,7 +39,10 @@ async def answered(
 
 
 def _command(params: dict[str, Any]) -> tuple[str, dict[str, object]]:
-    """Tool name and input of a command; the name is ``Escalation`` if it wants extra permissions."""
+    """Tool name and input of a command.
+
+    The name is ``Escalation`` if it wants extra permissions.
+    """
     more = _details(params, "networkApprovalContext", "additionalPermissions")
     command = {"command": command_of(params.get("command") or "")}
     if set(more) - {"description"} or params.get("kind", "command") != "command":

@@ -59,7 +59,10 @@ class CodexThread:
         return await self._ended(self.active or next(iter(self._over)))
 
     async def steer(self, text: str, outside: str = "") -> bool:
-        """Add text of ours and of others (``outside``) to the running turn; return False if no turn runs."""
+        """Add text of ours and of others (``outside``) to the running turn.
+
+        Return False if no turn runs.
+        """
         if self.active is None:
             return False
         given = {**(_tagged(outside) if outside else {}), **_own(text)}

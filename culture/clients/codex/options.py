@@ -36,7 +36,10 @@ def program() -> tuple[Path, Path | None]:
 
 
 def effort(thinking: str) -> str:
-    """Codex's reasoning effort for a ``thinking`` setting; WrongConfiguration if the setting is unknown."""
+    """Codex's reasoning effort for a ``thinking`` setting.
+
+    WrongConfiguration if the setting is unknown.
+    """
     wanted = OTHER_NAMES.get(thinking, thinking)
     if wanted not in EFFORTS:
         raise WrongConfiguration(f"thinking: {thinking!r} is none of {', '.join([*EFFORTS, *OTHER_NAMES])}")

@@ -31,7 +31,10 @@ class CodexSupervisor(Supervisor):
         effort(setup.thinking)
 
     async def judge(self, prompt: str) -> str:
-        """Send the prompt to the model once, without retries, and return its verdict; NoJudgement if it gives none."""
+        """Send the prompt to the model once, without retries, and return its verdict.
+
+        NoJudgement if it gives none.
+        """
         setup = self.setup
         judge = _Judge(
             RunnerSetup(

@@ -191,7 +191,10 @@ class CopilotRunner(QueuedRunner):
             await talk.think(usual)
 
     async def _clear(self, live: CopilotProcess, talk: CopilotConversation) -> Turn:
-        """Start a new session in the same process, for the command ``clear``; returns the turn's result."""
+        """Start a new session in the same process, for the command ``clear``.
+
+        Returns the turn's result.
+        """
         before = talk.session
         try:
             self._settle(talk, await self._begin(live))

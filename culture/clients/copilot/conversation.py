@@ -64,7 +64,10 @@ class PendingPrompt:
         self.interrupting = False
 
     def take(self, event: SessionEvent) -> None:
-        """Update the prompt's state from an event; events before the prompt's own message are ignored."""
+        """Update the prompt's state from an event.
+
+        Events before the prompt's own message are ignored.
+        """
         match event.data:
             case UserMessageData(message_id=number) if number == self.number:
                 self.begun = True

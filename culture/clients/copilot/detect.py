@@ -32,7 +32,10 @@ _LOGGED_IN = re.compile(r'"last_?logged_?in_?user"\s*:\s*["{]', re.IGNORECASE)
 
 
 def found() -> tuple[Found, ...]:
-    """The Copilot CLI, with its version and login; with a remedy if the CLI or its SDK is missing."""
+    """The Copilot CLI, with its version and login.
+
+    With a remedy if the CLI or its SDK is missing.
+    """
     if package_version(SDK) is None:
         return (Found(PROGRAM, remedy=installing("copilot")),)
     path = program(os.environ.get(PATH_VARIABLE) or "copilot", os.environ)

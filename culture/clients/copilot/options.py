@@ -75,7 +75,10 @@ def effort(thinking: str) -> ReasoningEffort | None:
 
 
 def asks(options: Mapping[str, object]) -> bool:
-    """Whether the settings make the agent ask people for permissions; by default it works without asking."""
+    """Whether the settings make the agent ask people for permissions.
+
+    By default it works without asking.
+    """
     return chosen(options, "permission_mode", MODES) == ASK
 
 

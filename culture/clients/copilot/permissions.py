@@ -15,7 +15,10 @@ from copilot.session_events import (
 
 
 def wanted(request: PermissionRequest) -> tuple[str, Mapping[str, object]]:
-    """Tool name and input of a permission request; names as in patterns like ``Bash(git status:*)``."""
+    """Tool name and input of a permission request.
+
+    Names as in patterns like ``Bash(git status:*)``.
+    """
     match request:
         case PermissionRequestShell():
             return "Bash", {"command": request.full_command_text, "description": request.intention}

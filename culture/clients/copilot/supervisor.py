@@ -26,7 +26,10 @@ class CopilotSupervisor(Supervisor):
         )
 
     async def judge(self, prompt: str) -> str:
-        """Send the prompt to the model once, without retries, and return its verdict; NoJudgement if it gives none."""
+        """Send the prompt to the model once, without retries, and return its verdict.
+
+        NoJudgement if it gives none.
+        """
         try:
             collected = await self._answer(prompt)
         except (AgentDied, JsonRpcError, *UNREACHABLE) as error:

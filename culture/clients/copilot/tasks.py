@@ -30,7 +30,7 @@ class Shells:
         self._background = background
 
     def note(self, said: object) -> None:
-        """Update the background work from an event."""
+        """Update the list of background commands from an event of the program."""
         match said:
             case AssistantMessageData(tool_requests=calls, parent_tool_call_id=parent) if calls:
                 for call in calls:
@@ -41,7 +41,7 @@ class Shells:
                 self._result(call, result.content or "")
 
     def news(self, given: Mapping[str, object]) -> News:
-        """The news in a prompt that Copilot generates for an ended command."""
+        """The news in a prompt that Copilot generates when a background command ends."""
         text = _NOTIFICATION.sub("", str(given.get("prompt", ""))).strip()
         shell = _SHELL.search(text)
         if shell is not None:

@@ -12,7 +12,7 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(request: UserInputRequest, consult: Consult) -> UserInputResponse:
-    """People's answer, or the reason why there is none."""
+    """People's answer to Copilot's question, or the reason why there is none."""
     options = tuple((str(each), "") for each in request.get("choices") or ())
     reply = await consult([FormField(request["question"], options)])
     if reply.values is None:

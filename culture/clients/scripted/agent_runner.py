@@ -84,7 +84,7 @@ class ScriptedRunner(QueuedRunner):
         await self._write({"type": "interrupt", "id": self._number})
 
     def think_deeper(self) -> None:
-        """Set ``deeper`` on the next prompt."""
+        """Mark the next prompt as ``deeper``, which playbooks can react to."""
         self._deeper = True
 
     async def close(self) -> None:
@@ -152,7 +152,7 @@ class ScriptedRunner(QueuedRunner):
 
 
 async def _leave(process: asyncio.subprocess.Process) -> None:
-    """Close its input, and wait shortly for it to end."""
+    """Close the program's input, and wait a few seconds for the program to exit."""
     assert process.stdin is not None
     process.stdin.close()
     try:

@@ -70,7 +70,7 @@ def _ended(child: "subprocess.Popen[bytes]", timeout: float, breaking: Breaking)
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """End the program's process group, first by SIGTERM; it is not reaped, so its pid is valid."""
+    """End the program's process group, by SIGTERM and then SIGKILL, without reaping the program."""
     os.killpg(child.pid, signal.SIGTERM)
     try:
         child.wait(_LAST_WORDS)

@@ -100,7 +100,10 @@ class Performance:
         self.tell({"type": "text", "text": text})
 
     def _ask(self, given: dict[str, str], timeout: float, options: str) -> None:
-        """Ask and wait; an answer that is no option is replied to with the options."""
+        """Ask a question in a channel and wait.
+
+        An answer that is not among the options gets the list of options.
+        """
         chosen = ["--options", options] if options else []
         words = ["ask", "--timeout", f"{timeout:g}", *chosen, "--", given["channel"], "-"]
         errors = self._skill("irc_ask", given, words, given["question"], timeout)
@@ -109,7 +112,7 @@ class Performance:
             errors = self._skill("irc_ask", given, again, wait=timeout)
 
     def _skill(self, tool: str, given: dict[str, str], words: Sequence[str], text: str = "", wait: float = 0.0) -> str:
-        """Run the skill client as a tool call; returns its standard error."""
+        """Run the irc skill's command line as a tool call; returns its standard error."""
         command = ScriptedCommand([*SKILL_CLIENT, *words], timeout=SKILL_TIMEOUT + wait, text=text)
         return self._call(tool, given, command)
 

@@ -18,12 +18,12 @@ class Breaking:
         self._upto = 0
 
     def begin(self, turn: int) -> None:
-        """Start a turn; it may already be interrupted."""
+        """Start a turn, which may have been interrupted before its start."""
         self._present = turn
         self._silence()
 
     def break_off(self, turn: int) -> None:
-        """Interrupt a turn and all before it."""
+        """Interrupt a turn and all turns before it."""
         self._upto = max(self._upto, turn)
         os.eventfd_write(self._bell, 1)
 
@@ -33,7 +33,10 @@ class Breaking:
             raise BrokenOff
 
     def wait(self, seconds: float, descriptor: int | None = None) -> bool:
-        """Wait until a timeout or until the descriptor is readable; returns whether it is."""
+        """Wait until the descriptor is readable or the time is over; returns whether it is readable.
+
+        Raises BrokenOff if the turn is interrupted.
+        """
         deadline = time.monotonic() + seconds
         poll = select.poll()
         for each in (self._bell, descriptor):

@@ -43,7 +43,10 @@ class Playbook:
     judgements: tuple[Judgement, ...] = ()
 
     def chosen(self, prompt: str) -> tuple[re.Match[str] | None, tuple[Step, ...]]:
-        """Match and steps of the first rule that matches; None and the default steps if none."""
+        """Match and steps of the first rule that matches the prompt.
+
+        None and the default steps if none does.
+        """
         for rule in self.rules:
             match = rule.pattern.search(prompt)
             if match is not None:
@@ -51,7 +54,7 @@ class Playbook:
         return None, self.default
 
     def judged(self, prompt: str) -> str:
-        """The verdict of the first judgement that matches, or OK."""
+        """The verdict of the first judgement that matches the prompt, or OK."""
         for judgement in self.judgements:
             match = judgement.pattern.search(prompt)
             if match is not None:

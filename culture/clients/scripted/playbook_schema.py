@@ -32,11 +32,11 @@ class Value:
     """Placeholders from groups of the rule's pattern."""
 
     def wrong(self, text: str, hint: str = "") -> WrongConfiguration:
-        """The exception for a mistake at this position."""
+        """The exception for a mistake at this position of the playbook."""
         return wrong(self.source, self.key, text, hint)
 
     def inside(self, name: str | int, content: object) -> "Value":
-        """A child value, by key or index."""
+        """The child value with this key or index."""
         return Value(self.source, (*self.key, name), content, self.groups)
 
     def text(self) -> str:
@@ -64,7 +64,7 @@ class Value:
         return self.content
 
     def truth(self) -> bool:
-        """The value as a boolean."""
+        """The value as a boolean; WrongConfiguration if it is none."""
         if not isinstance(self.content, bool):
             raise self.wrong("expected true or false")
         return self.content
@@ -85,7 +85,7 @@ class Value:
         return self.number(0, LONGEST_WAIT)
 
     def inside_bounds(self, seconds: float) -> float:
-        """The seconds, if at most an hour."""
+        """Return the number of seconds; WrongConfiguration if it is more than an hour."""
         if seconds > LONGEST_WAIT:
             raise self.wrong(f"must be at most {LONGEST_WAIT:g} seconds")
         return seconds

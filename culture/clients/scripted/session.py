@@ -29,7 +29,7 @@ class ScriptedSession:
 
     @classmethod
     def resumed(cls, folder: Path, session_id: str) -> "ScriptedSession | None":
-        """Resume the session with this id; None if it does not exist."""
+        """Resume the session with this id; return None if it does not exist."""
         if not _ID.fullmatch(session_id) or not (folder / f"{session_id}.jsonl").is_file():
             return None
         session = cls(folder, session_id)

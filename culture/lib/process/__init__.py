@@ -1,4 +1,6 @@
-"""Starts, finds, watches and ends processes; everything that runs in the background goes through here.
+"""Starts, finds, watches and ends processes.
+
+Everything that runs in the background goes through here.
 
 Two facts make a process safe to signal, and neither is its number alone, which the kernel gives to another process as
 soon as the first is reaped:

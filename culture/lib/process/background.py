@@ -18,7 +18,10 @@ T = TypeVar("T")
 
 
 class EndedEarly(Exception):
-    """A background process ended before it was ready: ``text`` has the last lines that it printed."""
+    """A background process exited before it was ready.
+
+    ``text`` has the last lines of its output.
+    """
 
     def __init__(self, text: str, returncode: int) -> None:
         super().__init__(text)
@@ -65,25 +68,27 @@ class BackgroundProcess:
 
     @property
     def pid(self) -> int:
-        """Its process number, which is that of its session too."""
+        """Process id, which is also the id of the process's session."""
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Its exit code once it has ended, which reaps it; None while it runs."""
+        """Return the exit code if the process has exited, and reap it; None while it runs."""
         return self._process.poll()
 
     def terminate(self) -> None:
-        """Send SIGTERM, unless it has ended."""
+        """Send SIGTERM to the process, unless it has exited."""
         self._process.terminate()
 
     def kill(self) -> None:
-        """Send SIGKILL, unless it has ended."""
+        """Send SIGKILL to the process, unless it has exited."""
         self._process.kill()
 
     def wait_until(self, ready: Callable[[int], T | None], timeout: float, lines: int = LAST_LINES) -> T | None:
-        """Return what ``ready`` returns for its pid as soon as that is not None; None after so many seconds.
+        """Call ``ready(pid)`` until it returns a value, and return that.
 
-        ``EndedEarly``, with the last ``lines`` lines of its output, if it ends before.
+        None after ``timeout`` seconds.
+
+        Raises ``EndedEarly``, with the last ``lines`` lines of output, if the process exits before.
         """
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -97,12 +102,15 @@ class BackgroundProcess:
         return None
 
     def output(self, lines: int) -> str:
-        """The last lines that it has printed since it was started."""
+        """Return the last lines of the process's output since its start."""
         return last_lines(self.log, lines, self._log_start)
 
 
 def last_lines(log: Path, lines: int, start: int = 0) -> str:
-    """The last lines of a log, of those after byte ``start``; of all of it where the log has begun anew since."""
+    """Return the last lines of a log after byte ``start``.
+
+    Of the whole log if it was rotated since.
+    """
     with log.open("rb") as file:
         file.seek(start if os.fstat(file.fileno()).st_size >= start else 0)
         return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])

@@ -17,16 +17,19 @@ Launch = Callable[[str, Make], "subprocess.Popen[bytes]"]
 
 
 class TooLate(Exception):
-    """Everything is being ended; nothing is started any more."""
+    """The command is ending its processes, so no more may be started."""
 
 
 def launch_unrecorded(name: str, make: Make) -> "subprocess.Popen[bytes]":
-    """Start a process that is not ended together with this command."""
+    """Start a process that keeps running when this command ends; nothing records it."""
     return make()
 
 
 class Interrupts:
-    """A signal handler: the first signal raises KeyboardInterrupt, after a held section ends; others do nothing."""
+    """A signal handler: the first signal raises KeyboardInterrupt, after a held section ends.
+
+    Others do nothing.
+    """
 
     def __init__(self) -> None:
         self._is_held = False
@@ -34,7 +37,7 @@ class Interrupts:
         self._is_over = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Handle one signal."""
+        """Handle a signal: raise KeyboardInterrupt at the first, unless signals are held back."""
         if self._is_held:
             self._is_pending = True
         elif not self._is_over:
@@ -43,7 +46,10 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold signals back for the block; threads other than the main one never get any."""
+        """Hold signals back during the block; they are handled at its end.
+
+        Only the main thread gets signals.
+        """
         if current_thread() is not main_thread():
             yield
             return
@@ -58,7 +64,7 @@ class Interrupts:
 
 
 class ChildProcesses:
-    """The processes that one command started, by their name in messages."""
+    """The processes that one command has started, by the name that messages use."""
 
     def __init__(self, held: Callable[[], AbstractContextManager[None]]) -> None:
         self._held = held
@@ -67,7 +73,7 @@ class ChildProcesses:
         self._is_over = False
 
     def launch(self, name: str, make: Make) -> "subprocess.Popen[bytes]":
-        """Start a process and record it in one step; ``TooLate`` once they are being ended."""
+        """Start a process and record it in one step; ``TooLate`` after ``all`` was called."""
         with self._held(), self._lock:
             if self._is_over:
                 raise TooLate
@@ -75,7 +81,10 @@ class ChildProcesses:
         return process
 
     def exit_code(self, name: str, timeout: float) -> int | None:
-        """The exit code of a process, waited for so many seconds; None while it runs, or if it was not started here."""
+        """Return the exit code of a process, waiting up to ``timeout`` seconds.
+
+        None while it runs, or if this command did not start it.
+        """
         process = self._processes.get(name)
         if process is None:
             return None
@@ -84,14 +93,17 @@ class ChildProcesses:
         return process.returncode
 
     def all(self) -> "Mapping[str, subprocess.Popen[bytes]]":
-        """All that were started, and ever will be: from here on ``launch`` refuses."""
+        """Return all processes that were started; from then on ``launch`` raises ``TooLate``."""
         with self._lock:
             self._is_over = True
         return self._processes
 
 
 def end_child(process: "subprocess.Popen[bytes]", grace: float, force: float) -> bool:
-    """Wait for a child that was sent SIGTERM, and kill it after ``grace`` seconds; whether it ended."""
+    """Wait for a child that got SIGTERM; kill it after ``grace`` seconds.
+
+    Return whether it exited.
+    """
     for timeout in (grace, force):
         try:
             process.wait(timeout)

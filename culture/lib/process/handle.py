@@ -1,4 +1,4 @@
-"""Processes by a pidfd: a number may move on to another process, a pidfd never does."""
+"""Processes by pidfd: a pid may be reused for another process, a pidfd never is."""
 
 import asyncio
 import os
@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def pinned(pid: int) -> Iterator[int | None]:
-    """Open a pidfd for the process; None when it is gone."""
+    """Yield a pidfd for the process; None if the process no longer exists."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -23,14 +23,15 @@ def pinned(pid: int) -> Iterator[int | None]:
 
 
 def is_gone(handle: int, timeout: float) -> bool:
-    """Whether the process of a pidfd has ended, or ends within so many seconds; blocks."""
+    """Whether the process of a pidfd has exited, or exits within ``timeout`` seconds; blocks."""
     return bool(select.select([handle], [], [], timeout)[0])
 
 
 def end(pid: int, is_same: Callable[[], bool], timeout: float, number: signal.Signals = signal.SIGTERM) -> bool | None:
-    """Signal a process and wait for its end: True when it ended, None when it was gone or is another by now.
+    """Signal a process and wait up to ``timeout`` seconds; return whether it exited.
 
-    The process is pinned before ``is_same`` checks its identity, so a reused pid is never signalled.
+    None if there is no such process, or ``is_same()`` says it is another one. The pidfd is opened before ``is_same``
+    is called, so a reused pid is never signalled.
     """
     with pinned(pid) as handle:
         if handle is None or not is_same():
@@ -40,20 +41,20 @@ def end(pid: int, is_same: Callable[[], bool], timeout: float, number: signal.Si
 
 
 def send(handle: int, number: signal.Signals) -> None:
-    """Send a signal to the process of a pidfd; one that is gone needs none."""
+    """Send a signal to the process of a pidfd; does nothing if the process has exited."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, number)
 
 
 async def wait_gone(pid: int) -> None:
-    """Wait until a process has ended that somebody else started and reaps."""
+    """Wait until a process that is not our child has exited."""
     with pinned(pid) as handle:
         if handle is not None:
             await wait_end(handle)
 
 
 async def ends_within(handle: int, seconds: float) -> bool:
-    """Whether the process of a pidfd has ended, or ends within so many seconds."""
+    """Whether the process of a pidfd has exited, or exits within this many seconds."""
     try:
         async with asyncio.timeout(seconds):
             await wait_end(handle)
@@ -63,9 +64,11 @@ async def ends_within(handle: int, seconds: float) -> bool:
 
 
 async def end_in_order(handle: int, grace: float, force: float) -> signal.Signals | None:
-    """Send SIGTERM, after ``grace`` seconds SIGKILL; returns which one ended it, None where it lives after ``force``.
+    """Send SIGTERM, and SIGKILL after ``grace`` seconds.
 
-    A grace of 0 begins with SIGKILL.
+    Return the signal that ended the process.
+
+    None if the process still lives ``force`` seconds after SIGKILL. A grace of 0 begins with SIGKILL.
     """
     if grace:
         send(handle, signal.SIGTERM)
@@ -76,7 +79,7 @@ async def end_in_order(handle: int, grace: float, force: float) -> signal.Signal
 
 
 async def wait_end(handle: int) -> None:
-    """Wait until the process of a pidfd has ended: from then on a pidfd can be read."""
+    """Wait until the process of a pidfd has exited: a pidfd becomes readable then."""
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     loop.add_reader(handle, ended.set)

@@ -22,7 +22,7 @@ _STDOUT, _STDERR = 1, 2
 
 
 def is_own_output(file: Path) -> bool:
-    """Whether this process's standard error goes to the file."""
+    """Whether this process's standard error is written to the file."""
     try:
         return os.path.samestat(os.fstat(_STDERR), file.stat())
     except OSError:
@@ -30,18 +30,24 @@ def is_own_output(file: Path) -> bool:
 
 
 def rotate_own_log(file: Path, max_bytes: int = MAX_BYTES, copies: int = 1) -> None:
-    """Keep the file within bounds from now on, if it is where the output goes: not under systemd or in a terminal."""
+    """Rotate this process's own log from now on: at most ``max_bytes``, with so many older copies.
+
+    Does nothing if standard error is not this file, as under systemd or in a terminal.
+    """
     if is_own_output(file):
         logging.getLogger().addHandler(LogRotation(file, max_bytes, copies))
 
 
 def rotated(file: Path, number: int = 1) -> Path:
-    """Where the log's older part is; 1 is the newest of them."""
+    """Return the path of the log's older copy with this number; 1 is the newest."""
     return file.with_name(f"{file.name}.{number}")
 
 
 class LogRotation(logging.Handler):
-    """Looks at the size of the log after every line; it comes after the handler that writes the lines."""
+    """Log handler that checks the log's size after every line.
+
+    It follows the handler that writes.
+    """
 
     def __init__(self, file: Path, max_bytes: int = MAX_BYTES, copies: int = 1) -> None:
         super().__init__()
@@ -86,6 +92,6 @@ def _open_existing(file: Path) -> int:
 
 
 def _append(*descriptors: int) -> None:
-    """Write at the end of the file from now on, though whoever opened it did not ask for that."""
+    """Set O_APPEND on these descriptors, so that writes go to the end of the file after a rotation."""
     for descriptor in descriptors:
         fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)

@@ -37,26 +37,28 @@ _ZOMBIE = b"Z"
 
 
 def new_token() -> str:
-    """A random token that no process carries yet."""
+    """Return a random token that no process has in its environment yet."""
     return secrets.token_hex(16)
 
 
 def tokened(environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """The environment with a token, and that token: the one it has, else a new one."""
+    """Return the environment with a token in it, and the token: the one it has, else a new one."""
     token = environment.get(Environment.TOKEN) or new_token()
     return {**environment, Environment.TOKEN: token}, token
 
 
 def carrying(value: str, variable: str = Environment.TOKEN) -> list[int]:
-    """The processes of this user that were started with this value of a variable, the caller not among them."""
+    """Return the pids of this user's processes with this value in their environment, except our own."""
     us, mark = os.getpid(), _mark(variable, value)
     return [pid for pid in _own_pids() if pid != us and _has(pid, mark)]
 
 
 async def end_all(token: str, grace: float = GRACE, spare: Collection[int] = ()) -> int:
-    """End every process that carries the token, but those to spare; returns how many were ended.
+    """End every process with this token in its environment, except ``spare``.
 
-    It looks again until nothing is found twice: a process may start another in answer to its own end.
+    Return how many were ended.
+
+    Searches until nothing is found twice in a row, since a process may start another when it is ended.
     """
     ended, clean, begun = 0, 0, time.monotonic()
     while clean < CLEAN_LOOKS:
@@ -73,7 +75,10 @@ async def end_all(token: str, grace: float = GRACE, spare: Collection[int] = ())
 
 
 def end_all_blocking(value: str, variable: str, grace: float) -> None:
-    """End every process started with this value of a variable, by SIGKILL after the grace; blocks."""
+    """End every process with this value in its environment, by SIGKILL after ``grace`` seconds.
+
+    Blocks.
+    """
     deadline = time.monotonic() + grace
     _signal_carriers(value, variable, signal.SIGTERM)
     while carrying(value, variable) and time.monotonic() < deadline:
@@ -92,13 +97,16 @@ class SessionProcess:
 
 
 def of_sessions(leaders: Collection[int]) -> list[SessionProcess]:
-    """The living processes of the sessions that these leaders began, the leaders included, the caller not."""
+    """Return the living processes in the sessions of these leaders, without the caller."""
     ours = os.getpid()
     return [SessionProcess(pid, _command(pid)) for pid in _all_pids() if pid != ours and _session(pid) in leaders]
 
 
 def end_sessions(leaders: Collection[int], grace: float = GRACE) -> tuple[list[SessionProcess], list[SessionProcess]]:
-    """End what is left of these sessions, by SIGKILL after the grace; returns what was there and what is left."""
+    """End the processes of these sessions, by SIGKILL after ``grace`` seconds.
+
+    Returns those that were found, and those that still live.
+    """
     found = of_sessions(leaders)
     for number, timeout in ((signal.SIGTERM, grace), (signal.SIGKILL, SESSION_FORCE)):
         for left in of_sessions(leaders):
@@ -141,7 +149,7 @@ def _mark(variable: str, value: str) -> bytes:
 
 
 def _has(pid: int, mark: bytes) -> bool:
-    """Whether a process was started with this variable and value."""
+    """Whether ``mark`` (``NAME=value``) is in the environment a process was started with."""
     try:
         environment = (_PROC / str(pid) / "environ").read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -150,7 +158,7 @@ def _has(pid: int, mark: bytes) -> bool:
 
 
 def _session(pid: int) -> int | None:
-    """The session of a living process; None for one that has ended, reaped or not."""
+    """Return the session id of a living process; None for one that has exited, reaped or not."""
     try:
         # The name of the program stands in brackets, and may have any in it.
         words = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()

@@ -28,7 +28,7 @@ class ProcessNote:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Read a note back; None when it is not one of this kind. Fields that are unknown here are left out."""
+        """Parse a note; None if the text is no note of this kind. Unknown fields are ignored."""
         try:
             data = json.loads(text)
             note = cls(**{each.name: _frozen(data[each.name]) for each in fields(cls) if each.name in data})
@@ -44,28 +44,31 @@ NoteT = TypeVar("NoteT", bound=ProcessNote)
 
 
 class PidFile(Generic[NoteT]):
-    """The running process's own side: it holds the file, and changes the note in it."""
+    """The pid file as its own process uses it: locks the file, and changes the note in it."""
 
     def __init__(self, path: Path, note: NoteT) -> None:
         self._lock = FileLock(path)
         self.note = note
 
     def acquire(self) -> None:
-        """Hold the file, whatever a process that is gone left in it; LockTaken when a living one holds it."""
+        """Lock the pid file and write the note; LockTaken if another living process holds it."""
         self._lock.acquire(str(self.note))
 
     def change(self, **changed: Any) -> None:
-        """Publish other values of some fields."""
+        """Change fields of the note, which other processes read."""
         self.note = replace(self.note, **changed)
         self._lock.write(str(self.note))
 
     def release(self, *, remove: bool = True) -> None:
-        """Release the file; unless it is removed, its note can still be read."""
+        """Release the pid file; with ``remove`` False the file stays, and its note remains readable."""
         self._lock.release(remove=remove)
 
     @contextmanager
     def releasing(self) -> Iterator[None]:
-        """Release the file after a block, and remove it; after an exception it stays, with its note."""
+        """Release and remove the pid file after the block.
+
+        After an exception the file stays with its note.
+        """
         try:
             yield
         except BaseException:
@@ -75,19 +78,25 @@ class PidFile(Generic[NoteT]):
 
 
 def running(path: Path, kind: type[NoteT]) -> NoteT | None:
-    """The note of the living process that holds the file; None when nobody does, or a process of another kind."""
+    """Return the note of the living process that holds the pid file.
+
+    None if none of this kind does.
+    """
     text = note_of_holder(path)
     return kind.parse(text) if text is not None else None
 
 
 def all_running(folder: Path, kind: type[NoteT]) -> dict[str, NoteT]:
-    """The living processes of a kind that hold the pid files (``NAME.pid``) of a folder, by name."""
+    """Return name → note of the living processes whose pid files (``NAME.pid``) are in a folder."""
     names = sorted(file.name.removesuffix(".pid") for file in folder.glob("*.pid"))
     return {name: note for name in names if (note := running(folder / f"{name}.pid", kind)) is not None}
 
 
 def last_note(path: Path, kind: type[NoteT]) -> NoteT | None:
-    """The note in the file, of a process that lives or is gone; None when there is none."""
+    """Return the note in the pid file, whether its process lives or not.
+
+    None if there is no note.
+    """
     try:
         return kind.parse(path.read_text(encoding="utf-8", errors="replace"))
     except FileNotFoundError:
@@ -95,7 +104,10 @@ def last_note(path: Path, kind: type[NoteT]) -> NoteT | None:
 
 
 def end(path: Path, kind: type[NoteT], timeout: float) -> bool | None:
-    """Send SIGTERM to the process that holds the file and wait: whether it ended; None if there was none."""
+    """Send SIGTERM to the process that holds the pid file; return whether it exited in time.
+
+    None if no process holds the file. ``timeout`` is in seconds.
+    """
     note = running(path, kind)
     if note is None:
         return None

@@ -14,7 +14,7 @@ LONGEST_LINE = 16 * 1024 * 1024
 async def spawn(
     argv: Sequence[str], cwd: Path, environment: Mapping[str, str], *, stderr: int | None = None
 ) -> asyncio.subprocess.Process:
-    """Start a program in a session of its own, with pipes; ``environment`` is added to ours."""
+    """Start a program with pipes in its own process session; ``environment`` is added to ours."""
     return await asyncio.create_subprocess_exec(
         *argv,
         cwd=cwd,
@@ -28,9 +28,9 @@ async def spawn(
 
 
 async def ended(process: asyncio.subprocess.Process) -> int:
-    """Wait for the end of a process; returns its exit code.
+    """Wait until a process exits; return its exit code.
 
-    asyncio's own ``wait`` lasts for as long as a grandchild holds a pipe.
+    asyncio's own ``wait`` lasts as long as a grandchild holds a pipe.
     """
     if process.returncode is None:
         await wait_gone(process.pid)
@@ -41,7 +41,10 @@ async def ended(process: asyncio.subprocess.Process) -> int:
 
 
 async def release(process: asyncio.subprocess.Process) -> None:
-    """Close the pipes of a process, whoever else holds them; one that still lives is killed."""
+    """Close our ends of a process's pipes, even if its children hold them.
+
+    Kill it if it still lives.
+    """
     # There is no public way to close the pipes of a process; this also kills it if it lives.
     transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]
     transport.close()

@@ -71,6 +71,9 @@ def _new_entry(event: Said | Redacted | Noted, what: str) -> Entry:
 
 
 def _without(value: Mapping[str, Any], *keys: str) -> Entry:
-    """The fields of a fact but these; a field named as one of the entry's own gets an underscore."""
+    """The fields of a fact but these.
+
+    A field named as one of the entry's own gets an underscore.
+    """
     reserved = {"at", "what", "by", "id"} - {*keys}
     return {(f"{key}_" if key in reserved else key): field for key, field in value.items() if key not in keys}

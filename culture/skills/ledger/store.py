@@ -30,7 +30,10 @@ class LedgerStore:
         self._file.close()
 
     def write(self, facts: Sequence[Fact]) -> None:
-        """Take them, as far as nothing later is known; on disk when it returns, none of them when it raises."""
+        """Take them, as far as nothing later is known.
+
+        On disk when it returns, none of them when it raises.
+        """
         rows = [
             (*fact.place, fact.nick, fact.value, fact.at, fact.origin, fact.seq, fact.verified, fact.why)
             for fact in facts
@@ -39,7 +42,10 @@ class LedgerStore:
             self._file.executemany(_PUT, rows)
 
     def find(self, asked: FactQuery) -> list[Fact]:
-        """The facts that are asked for, the newest first; one more than wanted tells that there are more."""
+        """The facts that are asked for, the newest first.
+
+        One more than wanted tells that there are more.
+        """
         where = ["at >= ?"]
         words: list[object] = [asked.since]
         if asked.before is not None:
@@ -64,7 +70,10 @@ class LedgerStore:
         return {origin for (origin,) in self._file.execute("SELECT DISTINCT origin FROM facts")}
 
     def said_by(self, origin: str, most: int) -> list[Fact]:
-        """What was said on a server, the oldest first, up to so many of the newest; not how its links were."""
+        """What was said on a server, the oldest first, up to so many of the newest.
+
+        Not how its links were.
+        """
         query = (
             f"SELECT {_COLUMNS} FROM facts WHERE origin = ? AND kind NOT IN (?, ?) ORDER BY at DESC, seq DESC LIMIT ?"
         )

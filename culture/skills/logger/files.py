@@ -62,7 +62,10 @@ class Files:
 
     @property
     def patience(self) -> float | None:
-        """Seconds until ``write`` must be called again, with or without lines; None if nothing waits."""
+        """Seconds until ``write`` must be called again, with or without lines.
+
+        None if nothing waits.
+        """
         return max(0.0, self._next - self._clock()) if self._waiting else None
 
     @property

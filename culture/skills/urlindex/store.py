@@ -14,7 +14,10 @@ MENTIONS = 20
 
 
 class UrlIndexStore:
-    """The file that is written; reading has connections of its own (``culture.skills.urlindex.search``)."""
+    """The file that is written.
+
+    Reading has connections of its own (``culture.skills.urlindex.search``).
+    """
 
     def __init__(self, path: Path, keep: int) -> None:
         self._keep = keep

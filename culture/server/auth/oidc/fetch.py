@@ -17,7 +17,9 @@ _SETTING = "oidc.user: {user} in culture.yaml"
 
 
 def fetch(url: str, end: float, user: str | None = None) -> Json:
-    """The JSON object at an address, by ``end`` (``time.monotonic()``). Redirections are not followed.
+    """The JSON object at an address, by ``end`` (``time.monotonic()``).
+
+    Redirections are not followed.
 
     ``user``: who else of this machine may be the issuer, where no certificate tells: whoever is says who logs in.
     """

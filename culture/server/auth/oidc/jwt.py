@@ -1,4 +1,6 @@
-"""Verifies a signed JWT in compact form (RFC 7515 §7.1, RFC 7519) with PyJWT; what its claims mean is in ``claims``.
+"""Verifies a signed JWT in compact form (RFC 7515 §7.1, RFC 7519) with PyJWT.
+
+What its claims mean is in ``claims``.
 
 A token names its key (``kid``) and its algorithm. The key is looked up first, and a key is for one algorithm: PyJWT is
 given the key together with that algorithm, so a token cannot choose another (none, or HMAC with the public key).

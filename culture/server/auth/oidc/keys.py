@@ -38,7 +38,10 @@ _PUBLIC = ("kty", "crv", "n", "e", "x", "y")
 
 
 def read_keys(document: Json) -> Mapping[str, PyJWK]:
-    """The keys of a JWKS by their ids; what we cannot use is left out. Raises ValueError when it is no JWKS."""
+    """The keys of a JWKS by their ids; what we cannot use is left out.
+
+    Raises ValueError when it is no JWKS.
+    """
     keys: dict[str, PyJWK] = {}
     for item in items(document.get("keys"))[:_MOST_KEYS]:
         try:
