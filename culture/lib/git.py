@@ -90,7 +90,7 @@ class Git:
     ) -> bytes:
         """Run git and return its standard output; block for at most ``patience`` seconds.
 
-        Raises GitFailed for an exit code that is not in ``codes``, and FileNotFoundError if the folder or git is missing.
+        Raises GitFailed for an exit code that is not in ``codes``, and FileNotFoundError without the folder or git.
         """
         return _Run(self, arguments, environment or {}).output(stdin, codes, patience, most_output)
 
