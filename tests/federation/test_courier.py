@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from culture.config.links import LinkConfig
+from culture.federation import log
 from culture.federation.link import Stage
 from culture.federation.logfile import Entry, Held, Kept, LogFile, LogReader, Settled
 from culture.server.core.ids import EventId
@@ -90,6 +91,26 @@ async def test_custody_is_taken_only_of_what_is_on_disk(tmp_path: Path) -> None:
         await made.heal()
         await again(made)
         assert carl.published == {id: 1} and held(made) == {"alfa": 0, "bravo": 0, "carl": 0}
+
+
+async def test_custody_waits_for_each_message_and_not_for_the_first_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A crash after the first commit must not lose what waits for the second."""
+    monkeypatch.setattr(log, "_AT_ONCE", 1)
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        first, second = alfa.say("bravo-bob"), alfa.say("bravo-bob")
+        await made.carry(PAIR[0])
+        assert bravo.published == {first: 1, second: 1}
+        waiting = []
+        while bravo.mesh.log.waiting:
+            assert bravo.mesh.log.write_some()
+            await made.breathe()
+            await made.carry(PAIR[0])
+            waiting.append([*alfa.mesh.log.held.get("bravo", {})])
+        assert [second] in waiting and waiting[-1] == []
 
 
 async def test_what_comes_again_is_shown_once(tmp_path: Path) -> None:

@@ -15,8 +15,9 @@ import pytest
 from culture.federation import log as module
 from culture.federation import logfile
 from culture.federation.log import EventLog
-from culture.federation.logfile import Cursor, Held
+from culture.federation.logfile import Cursor, Held, Kept
 from culture.server.core.ids import EventId
+from tests.federation.virtual import HandLog
 from tests.support.waiting import PATIENCE, until
 
 LOG = "log.db"
@@ -225,6 +226,30 @@ class TestTrouble:
         assert "cannot be kept" in told[0] and "kept again" in told[1]
         assert log.durable == {"odin": Cursor("theirs", 1)}
         assert [entry.data for entry in await log.after(0, 10)] == ["one", "two"]
+
+    async def test_a_batch_that_failed_is_written_later_in_its_order(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A cursor on disk stands for all messages that came before it."""
+        log, tried = HandLog(tmp_path / LOG, lambda: None, lambda text: None), list[list[str]]()
+        log.open("own")
+        write = logfile.LogFile.write
+
+        def fail_at_first(file: logfile.LogFile, changes: Any) -> None:
+            tried.append([each.entry.data if isinstance(each, Kept) else type(each).__name__ for each in changes])
+            if len(tried) == 1:
+                raise sqlite3.OperationalError("database or disk is full")
+            write(file, changes)
+
+        monkeypatch.setattr(logfile.LogFile, "write", fail_at_first)
+        log.append(stamp(1), "#x", "one")
+        log.append(stamp(2), "#x", "two")
+        log.read_up_to("odin", Cursor("theirs", 2))
+        assert not log.write_some() and not log.durable and log.waiting == 3
+        log.append(stamp(3), "#x", "three")
+        assert log.write_some() and log.waiting == 0
+        assert tried == [["one", "two", "Read"], ["one", "two", "Read", "three"]]
+        log.close(0)
 
     async def test_what_does_not_fit_in_memory_is_a_gap_and_said_so(
         self, opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

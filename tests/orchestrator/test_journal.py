@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from culture.orchestrator.journal.journal import JournalEntry, Phase, TeamJournal
 from culture.orchestrator.journal.replay import MOST, replay
 from culture.orchestrator.journal.state import Act, TaskStage, TeamState
-from culture.orchestrator.journal.store import as_data, from_data
+from culture.orchestrator.journal.store import TeamStore, as_data, from_data, read_state
 
 TASK = {"id": "demo-1", "text": "do it", "by": "spark-ori", "msgid": "spark.e.1"}
 TREE = {"id": "demo-1", "path": "w", "branch": "b"}
@@ -171,6 +171,28 @@ def test_names_rest_when_their_bearers_are_gone_and_what_they_used_counts(tmp_pa
     assert (state.tokens(), state.usd(), state.task_usd("demo-1")) == (700, 0.5, 0.5)
     assert state.tasks["demo-1"].manager is None
     assert state.open == {}
+
+
+def test_journal_that_is_replayed_over_its_own_snapshot_counts_nothing_twice(tmp_path: Path) -> None:
+    """After a crash between the snapshot and the restart of the journal, both have the same entries."""
+    store = TeamStore(tmp_path)
+    store.open()
+    store.done(Act.TASK, **TASK)
+    store.intend(Act.HIRE, **HIRE)
+    store.done(Act.HIRE, **HIRE)
+    store.done(Act.SPENT, nick="spark-Ramona", tokens=700, cost_usd=0.5, session="s1", context_pct=40.0)
+    store.intend(Act.RETIRE, nick="spark-Ramona", why="done")
+    store.done(Act.RETIRE, nick="spark-Ramona")
+    store.intend(Act.REPORT, key="demo-1 m1", id="demo-1", how="done", msgid="m1")
+    before = store.state
+    store.close()
+    for _ in range(2):
+        assert read_state(tmp_path) == before
+        store = TeamStore(tmp_path)
+        store.open()
+        assert store.state == before
+        assert (store.state.tokens(), store.state.usd(), store.state.names) == (700, 0.5, ("Ramona",))
+        store.close()
 
 
 _LINES = st.lists(

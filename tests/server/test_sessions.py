@@ -65,6 +65,22 @@ async def test_a_second_login_is_the_same_user_in_the_same_channels(ircd: IRCd) 
             assert (await session.expect("PRIVMSG", "spark-ori")).params[1] == "yes?"
 
 
+@pytest.mark.parametrize("echo", [False, True], ids=["plain", "echo-message"])
+async def test_a_message_to_oneself_comes_once_to_each_session(ircd: IRCd, echo: bool) -> None:
+    """With echo-message to the session that said it too: once more as the echo (IRCv3 echo-message)."""
+    async with connected(ircd.port) as desk, connected(ircd.port) as phone:
+        if echo:
+            desk.send("CAP REQ :echo-message")
+            desk.send("CAP END")
+        await log_in(desk, "ori", "spark-ori")
+        phone.send("PASS ori")
+        await phone.register("spark-x")
+        shown = await desk.ask("PRIVMSG spark-ori :a note for myself")
+        there = await phone.sync()
+        assert verbs(there).count("PRIVMSG") == 1
+        assert verbs(shown).count("PRIVMSG") == (2 if echo else 1)
+
+
 async def test_the_user_leaves_with_the_last_session(ircd: IRCd) -> None:
     async with (
         connected(ircd.port) as desk,

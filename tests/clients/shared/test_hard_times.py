@@ -7,12 +7,14 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from culture.clients.shared import reporting
+from culture.clients.shared import keeper, queued, reporting
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.completion import Completion
 from culture.clients.shared.errors import WrongConfiguration
@@ -83,6 +85,7 @@ class Told:
         self.crashes: list[float | None] = []
         self.unable: list[str] = []
         self.ready = 0
+        self.silences: list[float] = []
 
     def _may_fail(self) -> None:
         if self.fails:
@@ -120,6 +123,7 @@ class Told:
         self.ready += 1
 
     def on_silence(self, seconds: float) -> None:
+        self.silences.append(seconds)
         self._may_fail()
 
 
@@ -279,6 +283,45 @@ async def test_stopped_while_it_is_being_resumed_nothing_is_left(records: Record
             Fake.opened = None
         assert there.made[1].closed
         assert not there.keeper.ready
+
+
+@pytest.mark.parametrize("streams", [True, False])
+async def test_whatever_the_program_streams_is_a_sign_of_life(
+    records: Records, monkeypatch: pytest.MonkeyPatch, streams: bool
+) -> None:
+    """A long answer that comes piece by piece is no silence, though no message is complete for a long time."""
+    now, looks = 1000.0, 0
+
+    def look() -> float:
+        nonlocal looks
+        looks += 1
+        return now
+
+    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=look))
+    monkeypatch.setattr(queued, "time", SimpleNamespace(monotonic=lambda: now))
+    there = Kept(records, silence=0.08)
+
+    def looked(often: int) -> bool:
+        return looks >= often or bool(there.told.silences)
+
+    class Streams(Fake):
+        async def take_turn(self, prompt: str) -> Turn:
+            nonlocal now
+            for _ in range(3):
+                now += 0.07
+                if streams:
+                    self.touch()
+                await until(partial(looked, looks + 2))
+            return Turn(text=prompt)
+
+    there.make = lambda: Streams(RunnerSetup("spark-bot", Path("/")))
+    await there.keeper.start()
+    try:
+        await there.keeper.feed("a long answer")
+        await until(lambda: there.told.turns or there.told.silences)
+    finally:
+        await there.keeper.stop()
+    assert bool(there.told.silences) is not streams
 
 
 async def test_silence_is_looked_for_also_after_it_could_not_be_told(records: Records) -> None:
