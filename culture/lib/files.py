@@ -11,8 +11,10 @@ leaves the old contents or the new ones at every moment, never a part and never 
 
 When ``replace_file`` returns, the new contents survive power loss. The temporary file is ``NAME.new``, a fixed name:
 after ``kill -9`` at most one is left, and the next replacement removes it. It is always created anew (``O_EXCL``), so
-nobody can prepare it, and it is locked while it is written, so of two writers one waits for the other. Two writers
-that each read, change and replace a file must hold ``write_lock`` from the reading on, or one loses its change.
+nobody can prepare it, and it is locked while it is written, so of two writers one waits for the other. After 5 s the
+waiting one uses a random name instead: the other may be stopped, and must still find its own file when it goes on.
+Two writers that each read, change and replace a file must hold ``write_lock`` from the reading on, or one loses its
+change.
 A symlink at the path is replaced, not followed.
 
 **Locks.** ``FileLock`` uses ``flock``, which belongs to the open file. The kernel releases it when the process ends,
@@ -25,6 +27,7 @@ therefore whoever gets the lock checks that the path still leads to the file tha
 import errno
 import fcntl
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -128,9 +131,8 @@ def replace_file(
     is written often and whose loss does no harm. ``check`` is called with the path of the complete temporary file; if
     it raises, the file stays as it was.
     """
-    temporary = path.with_name(f"{path.name}.new")
     private_directory(path.parent)
-    file = _open_temporary(temporary)
+    temporary, file = _open_temporary(path)
     try:
         try:
             _write(file, contents.encode() if isinstance(contents, str) else contents)
@@ -139,6 +141,8 @@ def replace_file(
                 os.fsync(file)
             if check is not None:
                 check(temporary)
+            if not _is_same(temporary, file):  # never publish what another writer has written a part of
+                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(temporary))
             os.replace(temporary, path)
         except BaseException:
             if _is_same(temporary, file):
@@ -169,36 +173,44 @@ def sync_directory(folder: Path) -> None:
         os.close(file)
 
 
-def _open_temporary(path: Path) -> int:
-    """Create the temporary file for a replacement and lock it, waiting while another writer has one."""
+def _open_temporary(path: Path) -> tuple[Path, int]:
+    """Create a temporary file for a replacement and lock it; return its path and descriptor.
+
+    Wait a limited time while another writer has one.
+    """
+    temporary = path.with_name(f"{path.name}.new")
+    deadline = time.monotonic() + _WRITER_TIMEOUT
     for _ in range(_MOST_TRIES):
         try:
-            file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
+            file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
         except FileExistsError:
-            _remove_leftover(path)
+            if not _remove_leftover(temporary, deadline):
+                temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
             continue
-        if _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB) and _is_same(path, file):
-            return file
+        if _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB) and _is_same(temporary, file):
+            return temporary, file
         os.close(file)  # another writer took it for a leftover before it was locked
     raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
 
 
-def _remove_leftover(path: Path) -> None:
+def _remove_leftover(path: Path, deadline: float) -> bool:
     """Remove the temporary file of a killed writer.
 
-    Wait a limited time for one that is still written.
+    Wait for one that is still written; False if it still is at the deadline.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError:  # gone, a symlink, or another user's
         path.unlink(missing_ok=True)
-        return
+        return True
     try:
-        deadline = time.monotonic() + _WRITER_TIMEOUT
-        while not _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB) and time.monotonic() < deadline:
+        while not _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB):
+            if time.monotonic() >= deadline:
+                return False
             time.sleep(_WRITER_PAUSE)
         if _is_same(path, file):
             path.unlink()
+        return True
     finally:
         os.close(file)
 

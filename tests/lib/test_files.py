@@ -147,6 +147,25 @@ def test_locked_temporary_file_delays_and_does_not_block(tmp_path: Path, monkeyp
     assert (tmp_path / "file").read_bytes() == b"new"
 
 
+def test_overtaken_writer_publishes_its_own_contents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that is stopped for longer than others wait finds its temporary file again."""
+    monkeypatch.setattr(files, "_WRITER_TIMEOUT", 0.05)
+    path = tmp_path / "file"
+    replace_file(path, "stopped", check=lambda _: replace_file(path, "overtaking"))
+    assert [(each.name, each.read_text()) for each in tmp_path.iterdir()] == [("file", "stopped")]
+
+
+def test_writer_whose_temporary_file_was_replaced_publishes_nothing(tmp_path: Path) -> None:
+    def exchange(temporary: Path) -> None:
+        temporary.unlink()
+        temporary.write_text("a part")
+
+    replace_file(tmp_path / "file", "old")
+    with pytest.raises(OSError, match="busy"):
+        replace_file(tmp_path / "file", "new", check=exchange)
+    assert (tmp_path / "file").read_text() == "old"
+
+
 @pytest.mark.parametrize("call", ["write", "fsync", "replace"])
 def test_failed_replacement_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     def full(*_: object) -> None:
