@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 
 from culture.lib.ssrf_guard import HttpTarget, Network, TargetRefused, permitted
 
@@ -172,6 +172,8 @@ class HttpRequest:
             if len(body) > self._max_body:
                 raise AnswerTooLong("it answers with far too much")
             _seconds_left(deadline)
+        if self._max_body and response.length:
+            raise IncompleteRead(bytes(body), response.length)
         return bytes(body)
 
 

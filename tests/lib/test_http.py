@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 
 import pytest
 
@@ -65,6 +65,11 @@ def test_an_answer_has_status_headers_and_body() -> None:
 def test_a_body_that_is_too_long_is_not_read() -> None:
     with serving(sends(ANSWER)) as (target, _), pytest.raises(AnswerTooLong):
         HttpRequest("GET", target, {}, access=CONFIGURED, max_body=4).run(PATIENCE)
+
+
+def test_a_body_that_ends_too_early_is_no_answer() -> None:
+    with serving(sends(ANSWER[:-1])) as (target, _), pytest.raises(IncompleteRead):
+        HttpRequest("GET", target, {}, access=CONFIGURED, max_body=5).run(PATIENCE)
 
 
 def test_a_body_that_nobody_wants_is_not_read() -> None:
