@@ -84,6 +84,7 @@ def forged(issuer: Issuer) -> dict[str, str]:
     shared = headers(issuer, alg="HS256")
     none = headers(issuer, alg="none")
     claims = armoured(json.dumps({**issuer.claims(), "sub": "ada"}).encode())
+    header_twice = b'{"alg": "none", "alg": "ES256", "kid": "first"}'
     twice = f'{json.dumps(issuer.claims())[:-1]}, "sub": "ada"}}'.encode()
 
     def signed(text: str) -> str:
@@ -109,6 +110,8 @@ def forged(issuer: Issuer) -> dict[str, str]:
         "one part": "token",
         "no JSON": signed(f"{head}.{armoured(b'ori')}"),
         "a list": signed(f"{head}.{armoured(b'[]')}"),
+        "an algorithm twice": signed(f"{armoured(header_twice)}.{payload}"),
+        "a header in UTF-16": signed(f"{armoured(header_twice.decode().encode('utf-16'))}.{payload}"),
         "a claim twice": signed(f"{head}.{armoured(twice)}"),
         "nesting": signed(f"{head}.{armoured(b'[' * 5000)}"),
         "its own key": signed(headers(issuer, jwk=public_of(own), kid="mine")),

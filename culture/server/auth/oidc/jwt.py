@@ -6,6 +6,7 @@ A token names its key (``kid``) and its algorithm. The key is looked up first, a
 given the key together with that algorithm, so a token cannot choose another (none, or HMAC with the public key).
 """
 
+import base64
 from dataclasses import dataclass
 
 from jwt import PyJWK, PyJWS
@@ -39,7 +40,9 @@ def read_header(token: str) -> JwtHeader:
     if "=" in token:  # PyJWT takes padding; there is one way to write a token
         raise Rejected("it is garbled")
     try:
-        header = _JWS.get_unverified_header(token.encode("ascii"))
+        _JWS.get_unverified_header(token.encode("ascii"))
+        # Read again, strictly: PyJWT takes a key that is there twice, and other encodings than UTF-8.
+        header = json_object(base64.urlsafe_b64decode(token.partition(".")[0] + "==="))
     except (PyJWTError, ValueError) as error:
         raise Rejected("it is garbled") from error
     algorithm, kid, kind = header.get("alg"), header.get("kid"), header.get("typ", "JWT")
