@@ -91,6 +91,31 @@ def test_a_log_that_cannot_be_rotated_is_told_once(tmp_path: Path, capsys: pytes
     assert file.stat().st_size == 100
 
 
+MOVED = PROGRAM.replace(
+    "for number",
+    """
+if sys.argv[4] == "new":
+    os.rename(sys.argv[1], sys.argv[1] + ".moved")
+    Path(sys.argv[1]).touch(0o600)
+elif sys.argv[4] == "missing":
+    os.rename(sys.argv[1], sys.argv[1] + ".moved")
+for number""",
+)
+
+
+@pytest.mark.parametrize("at_path", ["missing", "new"])
+def test_a_log_that_was_moved_away_stays_bounded_and_begins_again_at_its_path(tmp_path: Path, at_path: str) -> None:
+    file, moved = tmp_path / "spark.log", tmp_path / "spark.log.moved"
+    with file.open("ab") as out:
+        command = [sys.executable, "-c", MOVED, str(file), "0", "100", at_path]
+        subprocess.run(command, stdout=out, stderr=out, check=True)
+    assert all("cannot be rotated" not in each.read_text() for each in (file, moved))
+    assert 2_000 <= moved.stat().st_size < 2_200
+    assert file.read_text().endswith("written\n") and file.stat().st_mode & 0o777 == 0o600
+    lines = [line for each in (moved, *sorted(tmp_path.glob("*.1")), file) for line in each.read_text().splitlines()]
+    assert [int(line.rpartition(" ")[2]) for line in lines if "line" in line] == list(range(100))
+
+
 THREADS = """
 import logging, sys
 from pathlib import Path

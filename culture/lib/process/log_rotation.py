@@ -54,18 +54,34 @@ class LogRotation(logging.Handler):
         self._file = file
         self._max_bytes = self._limit = max_bytes
         self._copies = copies
+        self._is_output = is_own_output(file)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Rotate the log if it is large."""
         try:
-            size = self._file.stat().st_size
+            # Somebody may have moved it away, to keep it: then it is still the output, and no longer at its path.
+            is_moved = self._is_output and not is_own_output(self._file)
+            size = os.fstat(_STDERR).st_size if is_moved else self._file.stat().st_size
             if size >= self._limit:
                 self._limit = size + self._max_bytes  # where it fails, it is not tried again with each line
-                self._rotate()
+                if is_moved:
+                    self._begin_again()
+                else:
+                    self._rotate()
                 self._limit = self._max_bytes
         except OSError as error:
             # Not into the log, which would come here again.
             sys.stderr.write(f"the log {self._file} cannot be rotated: {error}\n")
+
+    def _begin_again(self) -> None:
+        """Write to a file at the path again."""
+        new = open_private(self._file, os.O_WRONLY | os.O_APPEND)
+        try:
+            for stream, descriptor in ((sys.stdout, _STDOUT), (sys.stderr, _STDERR)):
+                stream.flush()
+                os.dup2(new, descriptor)
+        finally:
+            os.close(new)
 
     def _rotate(self) -> None:
         for stream in (sys.stdout, sys.stderr):
