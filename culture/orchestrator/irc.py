@@ -120,12 +120,12 @@ class TeamRooms:
             self._cursor.save(self.irc.mark)
 
     def recent_lines(self, nick: str) -> str:
-        """Return the messages of a user within the last minutes, a line each."""
+        """Return a user's messages of the last minutes, one per line."""
         since = self._clock() - LATELY
         return "\n".join(line for at, line in self._recent.get(fold(nick), ()) if at >= since)
 
     def has_just_mentioned(self, nick: str, other: str) -> bool:
-        """Whether a user's last message, sent within the last seconds, mentions another."""
+        """Whether a user's last message is seconds old and mentions ``other``."""
         at, mentioned = self._last_mentions.get(fold(nick), (0.0, frozenset[str]()))
         return abs(self._clock() - at) <= JUST and fold(other) in mentioned
 
@@ -134,7 +134,7 @@ class TeamRooms:
         return fold(channel) in map(fold, self.irc.channels)
 
     async def join(self, channel: str) -> bool:
-        """Join a channel; False if that has to be tried again because the connection is lost."""
+        """Join a channel; return False if the connection was lost, so that the caller has to retry."""
         if not self.is_in(channel):
             try:
                 await self.irc.join_channel(channel)
@@ -151,7 +151,10 @@ class TeamRooms:
             log.info("could not leave %s: %s", channel, refused)
 
     async def say(self, channel: str, text: str, reply_to: str = "") -> bool:
-        """Send a notice; whether it was sent. Without a connection it is kept for ``catch_up``."""
+        """Send a notice; return whether it was sent.
+
+        Without a connection it is queued for ``catch_up``.
+        """
         tags = {ClientTag.REPLY.value: reply_to} if reply_to else {}
         try:
             await self.irc.send_notice(channel, text, tags)
@@ -163,7 +166,7 @@ class TeamRooms:
         return True
 
     async def catch_up(self) -> None:
-        """Send the notices that could not be sent while disconnected."""
+        """Send the notices that were queued while disconnected."""
         while self._unsent and self.irc.connected:
             if not await self.say(*self._unsent.popleft()):
                 return
@@ -205,7 +208,7 @@ class TeamRooms:
                 raise OSError(f"{_MOST_WAITING} messages wait to be handled") from None
 
     def _remember(self, message: Message) -> None:
-        """Remember a member's message, for hand-off pages and the idle check."""
+        """Store a member's message in memory, for hand-off pages and the idle check."""
         if not message.private:
             line = f"[{message.timestamp:%H:%M:%S}] {message.channel} <{message.sender}> {message.text}"
             lines = _move_to_end(self._recent, fold(message.sender), deque[tuple[float, str]](maxlen=_MOST_LINES))

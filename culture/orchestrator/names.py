@@ -37,7 +37,10 @@ def read_list(file: Path) -> tuple[str, ...]:
 def next_name(
     names: Sequence[str], used: Collection[str], has_traces: Callable[[str], bool] = lambda name: False
 ) -> str:
-    """Return the first name without use or traces; raises ``NoNames`` for an empty list."""
+    """Return the first name that is not in use and has no traces.
+
+    Raises ``NoNames`` if there are no names.
+    """
     for name in next_names(names, used):
         if not has_traces(name):
             return name
@@ -56,13 +59,13 @@ def next_names(names: Sequence[str], used: Collection[str]) -> Iterator[str]:
 
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Hold the lock under which teams choose and record names; ``folder`` is the team's."""
+    """Hold the lock under which teams choose and record names; ``folder`` is the team's folder."""
     with FileLock(folder.parent / _LOCK).held(timeout=None):
         yield
 
 
 def names_of_other_teams(folder: Path, server: str, past: bool = False) -> Iterator[str]:
-    """Iterate over the names in use in other teams on a server; with ``past`` also former ones."""
+    """Iterate over the names in use in other teams of a server; with ``past`` former names, too."""
     prefix = fold(f"{server}-")
     for journal in folder.parent.glob(f"*/{JOURNAL}"):
         if journal.parent != folder:

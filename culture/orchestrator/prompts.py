@@ -37,7 +37,7 @@ def load(project: Path, role: str, values: Mapping[str, str]) -> str:
 
 
 def on_wiki(*, by_command: bool, by_tools: bool) -> str:
-    """Return the text that says how a member reaches its team's wiki."""
+    """Return the part of a role prompt that explains how to use the team's wiki."""
     commands, tools = [_WIKI_COMMANDS] * by_command, [f"Your tools for it are {_WIKI_TOOLS}."] * by_tools
     return " ".join([_WIKI, *commands, *tools])
 
@@ -76,7 +76,10 @@ class PromptLimit:
         self._prompts = SlidingWindow()
 
     def take(self, nick: str) -> str | None:
-        """Count one more prompt; returns a text to append (mostly empty), or None above the limit."""
+        """Count one more prompt.
+
+        Return a text to append to it (mostly empty), or None above the limit.
+        """
         member, now = fold(nick), time.monotonic()
         count = self._prompts.count(member, WITHIN, now)
         if count >= MOST:

@@ -116,7 +116,7 @@ class Reconciler:
                 context.jobs.start(f"retire {member.nick}", self._hiring.retire(member.nick, "was to go"))
 
     def _is_begun(self, task: TeamTask) -> bool:
-        """Whether the start of a task is complete, or its budget is spent so that it must wait."""
+        """Whether the start of a task is complete, or waits because a budget is spent."""
         state = self._context.store.state
         manager = state.member(task.manager or "")
         is_worked_on = bool(task.worktree) and manager is not None and manager.hired

@@ -98,7 +98,7 @@ class Team:
         return await self.hiring.hire("em", None, order, name=context.config.em_name)
 
     async def spawn_agent(self, role: str, task_id: str, text: str, by: str = "a person") -> TeamMember:
-        """Hire a worker for a task."""
+        """Hire a worker for a task, with this instruction; ``by`` is who requested it."""
         if task_id not in self.context.store.state.tasks:
             raise NotHired(f"there is no task {task_id}")
         member = await self.tasks.hire(task_id, role, text, by)
@@ -120,7 +120,7 @@ class Team:
 
     @property
     def agents(self) -> dict[str, ManagedAgent]:
-        """Handles on the members, by name."""
+        """Return the runtime objects of the members (session, task, role), by name."""
         return self.context.agents
 
     def _load_prompt(self, role: str) -> str:

@@ -97,7 +97,7 @@ class TeamContext:
         return f"{self.server}-{name}"
 
     def handle(self, member: TeamMember) -> ManagedAgent:
-        """Return the handle on a member, created on first use."""
+        """Return the runtime object of a member, created on first use."""
         if member.name not in self.agents:
             self.agents[member.name] = ManagedAgent(self._session(member), member.task_id, member.role)
         return self.agents[member.name]

@@ -22,12 +22,12 @@ class Capability(NamedTuple):
     value: str | None = None
 
     def __str__(self) -> str:
-        """Return it as clients of version 302 read it: ``name`` or ``name=value``."""
+        """Return this capability as clients of version 302 read it: ``name`` or ``name=value``."""
         return self.name if self.value is None else f"{self.name}={self.value}"
 
 
 def shared(names: Iterable[str]) -> frozenset[str]:
-    """Return one set per combination of names, shared by the sessions that negotiated the same."""
+    """Return a cached set of capability names, the same object for each equal combination."""
     key = tuple(sorted(set(names)))
     existing = _shared.get(key)
     if existing is None:
@@ -85,7 +85,7 @@ class Negotiation:
         self.pending = False
 
     def withdraw(self, names: Iterable[str]) -> None:
-        """Handle ``CAP DEL``: the server no longer offers these."""
+        """Handle ``CAP DEL``: disable capabilities that the server no longer offers."""
         self.enabled = shared(self.enabled.difference(names))
 
     def offer(self, offered: Mapping[str, str | None]) -> list[str]:
@@ -96,7 +96,10 @@ class Negotiation:
 
 
 def lines(words: Iterable[str], budget: int) -> list[str]:
-    """Return the words joined into lines of at most ``budget`` bytes; at least one line."""
+    """Return the words joined into lines of at most ``budget`` bytes.
+
+    One empty line if there are none.
+    """
     wrapped = [""]
     for word in words:
         longer = f"{wrapped[-1]} {word}" if wrapped[-1] else word

@@ -42,7 +42,7 @@ _SMALL_TABLE = str.maketrans(_SMALL)
 
 
 def fault_in(name: str) -> str | None:
-    """Return why no new channel may have this name, as a sentence for people; None if one may."""
+    """Return why a new channel may not have this name, as a sentence for people; None if it may."""
     if name.isascii():
         return None  # names.valid_channel has refused controls and spaces
     for character in name:

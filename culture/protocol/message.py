@@ -96,7 +96,7 @@ def _parse_tags(word: str) -> Mapping[str, str]:
 
 
 def format_tags(tags: Mapping[str, str]) -> str:
-    """Return tags as they stand between ``@`` and the space."""
+    """Return message tags in wire format, without the ``@`` before and the space after them."""
     parts = []
     for key, value in tags.items():
         if not key or "=" in key:

@@ -46,7 +46,10 @@ class LineBuffer:
         return lines if b"" not in lines else [line for line in lines if line]
 
     def given_back(self, lines: Iterable[bytes]) -> bytes:
-        """Return these lines and the unfinished one as bytes, for another buffer."""
+        """Return these lines and the unfinished one as bytes, to be fed to another buffer.
+
+        Empties this one.
+        """
         held, self._held = self._held, b""
         return b"".join(line + b"\r\n" for line in lines) + held
 

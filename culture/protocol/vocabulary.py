@@ -116,7 +116,7 @@ class UserKey(StrEnum):
 
     @property
     def word(self) -> str:
-        """Return the key without the namespace, as the ledger uses it."""
+        """Return the metadata key without its namespace, as facts of the ledger name it."""
         return self.value.removeprefix(VENDOR)
 
 

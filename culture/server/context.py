@@ -140,7 +140,7 @@ class Context:
         return self.router.ids.now()
 
     def publish(self, event: Event) -> None:
-        """Publish an event on behalf of this session."""
+        """Publish an event that this session caused."""
         self.router.publish(event, self.session)
 
     def reply(self, numeric: Numeric, *params: str, text: str | None = None) -> None:
@@ -148,7 +148,7 @@ class Context:
         self.session.send(wire(self.numeric(numeric, *params, text=text)))
 
     def numeric(self, numeric: Numeric, *params: str, text: str | None = None) -> Message:
-        """Return the line that ``reply`` would send."""
+        """Return the line that ``reply`` would send for this numeric."""
         words = numeric.text if text is None else text
         return Message(numeric.code, (self.nick, *params, words) if words else (self.nick, *params), self.router.name)
 
@@ -181,7 +181,7 @@ class Context:
         return channel
 
     def each(self, act: Callable[..., None], *args: object) -> None:
-        """Run one part of a list command; a refusal is sent and the others go on."""
+        """Run ``act`` for one item of a list command; a refusal is sent, and the other items go on."""
         try:
             act(self, *args)
         except Refused as refused:
@@ -200,6 +200,6 @@ class Context:
 
 
 def as_word(text: str) -> str:
-    """Return client text if it can stand before the last parameter, else ``*``."""
+    """Return client text if it can be a middle parameter of a line, else ``*``."""
     fits = text and " " not in text and text[0] != ":" and len(text.encode()) <= _LONGEST_WORD
     return text if fits else "*"

@@ -40,7 +40,7 @@ class Database(sqlite3.Connection):
     _inodes: Mapping[str, int] = MappingProxyType({})
 
     def note_files(self, path: Path) -> None:
-        """Remember the inodes of the database's files."""
+        """Store the inodes of the database's files, for ``check_files``."""
         self._inodes = {file: os.stat(file).st_ino for suffix in _FILES if os.path.exists(file := f"{path}{suffix}")}
 
     def check_files(self) -> None:
@@ -128,7 +128,7 @@ def _make(connection: sqlite3.Connection, step: Step) -> None:
 
 
 def pieces(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Yield the rows in slices of 2^n rows, so that few different statements are prepared."""
+    """Yield the rows in slices of 2^n rows, so that few different SQL statements are prepared."""
     start = 0
     while left := len(rows) - start:
         size = min(_ROWS, 1 << (left.bit_length() - 1))

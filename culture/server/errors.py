@@ -26,7 +26,7 @@ class StartError(Exception):
 
 
 def is_end(error: BaseException) -> bool:
-    """Return whether the error ends the program or the running task: no failure of the callee."""
+    """Return whether the error ends the program or the running task, and so is no failure of the code it left."""
     import asyncio  # imported here, so that commands without a loop start faster
 
     if isinstance(error, asyncio.CancelledError):

@@ -222,7 +222,7 @@ class Noted(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Return the target: a fact is for every server with full knowledge."""
+        """Return the event's target: ``*``, since a fact is for every server with full knowledge."""
         return "*"
 
 

@@ -31,5 +31,5 @@ class DataLock:
             raise StartError(f"cannot use the data folder {self._folder}: {error.strerror}") from error
 
     def release(self) -> None:
-        """Let go of the folder; harmless when it is not held."""
+        """Release the lock of the data folder; does nothing if it is not held."""
         self._lock.release()

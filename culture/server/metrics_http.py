@@ -25,7 +25,7 @@ class MetricsEndpoint:
 
     @property
     def port(self) -> int:
-        """Return the port it listens on."""
+        """Return the port that the metrics endpoint listens on."""
         assert self._server is not None
         port: int = self._server.sockets[0].getsockname()[1]
         return port
@@ -62,7 +62,7 @@ class MetricsEndpoint:
 
 
 def _is_address(line: str) -> bool:
-    """Return whether the Host header has an address: a web page could make up a name."""
+    """Return whether the Host header is an IP address or a local name: a web page could make up others."""
     host = line.partition(":")[2].strip()
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     if name.lower() in ("", "localhost") or "." not in name:

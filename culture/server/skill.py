@@ -50,7 +50,7 @@ def hook(*kinds: type) -> Callable[[F], F]:
 
 
 def repeatable(function: F) -> F:
-    """Mark a hook that recognizes known events: after a crash, events are repeated to it."""
+    """Mark a hook that recognizes repeated events: after a crash, events are sent to it again."""
     setattr(function, REPEATABLE, True)
     return function
 
@@ -73,7 +73,7 @@ class Host:
 
     @property
     def name(self) -> str:
-        """Return the server's name, the source of its answers."""
+        """Return the server's name, which is the source of its replies."""
         return self._parts.router.name
 
     @property
@@ -120,7 +120,10 @@ class Host:
 
     @property
     def dirty(self) -> list[Flushable]:
-        """Return the list that a connection is added to when it gets its first line of a turn."""
+        """Return the list of connections to flush.
+
+        A connection is added with its first line of a turn.
+        """
         return self._parts.router.dirty
 
     @property
@@ -129,7 +132,7 @@ class Host:
         return self._parts.router.ids
 
     def monotonic(self) -> float:
-        """Return the monotonic time, by which connections note their last activity."""
+        """Return the monotonic time in seconds, by which connections record their last activity."""
         return time.monotonic()
 
     def stamp(self) -> EventId:
@@ -147,27 +150,27 @@ class Host:
         self._parts.router.follow(event)
 
     def repeat(self, event: Event | ToldOpen) -> None:
-        """Send an earlier event, or news of one, to the hooks marked as repeatable."""
+        """Send an earlier event, or a ``ToldOpen`` about one, to the hooks marked as repeatable."""
         self._parts.router.repeat(event)
 
     def go_first(self, wait: Callable[[float], bool], has_room: Callable[[], bool]) -> None:
-        """Make other storing skills wait for this one.
+        """Make this skill the first to store events: other storing skills wait for it.
 
-        ``wait`` blocks, at most the given seconds, until what this skill heard is stored. ``has_room`` returns whether
-        the last event will be stored.
+        ``wait`` blocks, at most the given seconds, until what this skill received is stored. ``has_room`` returns
+        whether the last event will be stored.
         """
         self._parts.offers.wait_for_first = wait
         self._parts.offers.first_has_room = has_room
 
     def await_first(self, patience: float) -> bool:
-        """Block until the first skill has stored what it heard so far.
+        """Block until the first storing skill (see ``go_first``) has stored what it received so far.
 
         False if it has not within ``patience`` seconds: then this skill must not store it either.
         """
         return self._parts.offers.wait_for_first(patience)
 
     def had_room(self) -> bool:
-        """Return whether the first skill will store the present event: then it may count as stored."""
+        """Return whether the first storing skill will store the present event, so that it counts as stored."""
         return self._parts.offers.first_has_room()
 
     def keeps(self, mark: Callable[[], Callable[[], bool]]) -> None:
@@ -184,7 +187,10 @@ class Host:
         self._parts.offers.durability_marks.append(marked)
 
     def kept(self) -> Callable[[], bool]:
-        """Set a mark in all storing skills; the result says whether all before it is on disk."""
+        """Set a mark in all storing skills.
+
+        The returned function says whether all before it is on disk.
+        """
         marks = [mark() for mark in self._parts.offers.durability_marks]
         return lambda: all(is_kept() for is_kept in marks)
 
@@ -236,7 +242,7 @@ class Host:
         self._parts.on_session_attach.append(attached)
 
     def remember(self, find: Callable[[Context, str, str, bool], Awaitable[Trace | None]]) -> None:
-        """Let users redact messages that ``find`` knows, beside those that the server remembers.
+        """Let users redact messages that ``find`` returns, besides those in the server's memory.
 
         ``find`` takes the asker, a target, a msgid, and a flag: False finds what the asker may redact, True all that
         the asker may read.
@@ -252,7 +258,10 @@ class Host:
         self._parts.offers.find_older = found
 
     def offer_stored(self, find: Callable[[str], Awaitable[Said | None]]) -> None:
-        """Offer ``find`` to other skills: a stored message by id; LookupError if it cannot tell."""
+        """Offer ``find`` to other skills: a stored message by id.
+
+        LookupError if the store cannot be read.
+        """
 
         async def found(msgid: str) -> Said | None:
             if self._is_over:
@@ -262,13 +271,16 @@ class Host:
         self._parts.offers.find_stored = found
 
     async def find_stored(self, msgid: str) -> Said | None:
-        """Return the stored message with this id, or None; LookupError if that cannot be told now."""
+        """Return the stored message with this id, or None.
+
+        LookupError if the store cannot be read now.
+        """
         if self._parts.offers.find_stored is None:
             raise LookupError("the history of this server is off")
         return await self._parts.offers.find_stored(msgid)
 
     def offer_closed(self, find: Callable[[Sequence[str]], Awaitable[Mapping[str, bool]]]) -> None:
-        """Offer ``find`` to other skills: whether the channel was closed, by ids of stored messages."""
+        """Offer ``find`` to other skills: whether channels were closed when stored messages were sent, by msgid."""
 
         async def found(msgids: Sequence[str]) -> Mapping[str, bool]:
             return {} if self._is_over else await find(msgids)
@@ -276,7 +288,7 @@ class Host:
         self._parts.offers.find_closed = found
 
     async def find_closed(self, msgids: Sequence[str]) -> Mapping[str, bool]:
-        """Return, for those stored messages where it is known, whether their channel was closed."""
+        """Return msgid → whether the channel was closed, for those stored messages where that is recorded."""
         return {} if self._parts.offers.find_closed is None else await self._parts.offers.find_closed(msgids)
 
     def stats(self, letter: str, rows: Callable[[Context], Iterable[Message]]) -> None:
@@ -296,7 +308,7 @@ class Host:
         self._parts.skills.on_loop(operator_notices.tell, self._parts, f"{self._skill}: {text}")
 
     def over(self) -> None:
-        """End the skill's tasks and callbacks, because it is switched off."""
+        """End the skill's tasks and callbacks, because the skill is switched off."""
         self._is_over = True
         current = asyncio.current_task() if self._tasks else None
         for task in self._tasks:
@@ -345,9 +357,9 @@ class Skill:
         return (self,)
 
     def caps(self) -> Mapping[str, str | None]:
-        """Return the capabilities it offers, with their values; called once, before ``start``."""
+        """Return the skill's capabilities with their values; called once, before ``start``."""
         return {}
 
     def isupport(self) -> Iterable[str]:
-        """Return its tokens for 005 (ISUPPORT); called once, before ``start``."""
+        """Return the skill's tokens for 005 (ISUPPORT); called once, before ``start``."""
         return ()

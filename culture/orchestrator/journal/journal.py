@@ -110,7 +110,10 @@ class TeamJournal:
         self._next = max(self._next, number + 1)
 
     def _cut(self, text: bytes, length: int) -> None:
-        """Remove what follows the last readable line; unreadable complete lines go to another file."""
+        """Truncate the journal after its last readable line.
+
+        Unreadable complete lines go to another file.
+        """
         rest = text[length:]
         if b"\n" in rest:
             aside = next(name for n in count(1) if not (name := self._file.with_suffix(f".cut-{n}")).exists())

@@ -13,7 +13,7 @@ MOST = 4000
 
 
 def replay(entries: Iterable[JournalEntry], state: TeamState | None = None) -> TeamState:
-    """Return the state after these entries; those that the given state contains are skipped."""
+    """Return the state after these entries; entries that ``state`` already contains are skipped."""
     now = state or TeamState()
     for entry in entries:
         if entry.number > now.number:
@@ -137,7 +137,7 @@ def _on_announced(state: TeamState, data: Mapping[str, Any]) -> TeamState:
 
 
 def _is_permanent(state: TeamState, key: str) -> bool:
-    """Whether a key is looked up for as long as its task exists, and must not be forgotten."""
+    """Whether an announcement's key must stay in the state for as long as its task exists."""
     word, _, rest = key.partition(" ")
     if word == "overlap":
         return all(id in state.tasks and not state.tasks[id].stage.is_over for id in rest.split(" ")[:2])

@@ -165,7 +165,7 @@ class TeamState:
 
     @property
     def em(self) -> TeamMember | None:
-        """The EM, or None."""
+        """The team's engineering manager (EM), or None."""
         return next((member for member in self.members.values() if member.role == "em"), None)
 
     def live_tasks(self) -> list[TeamTask]:
@@ -173,13 +173,13 @@ class TeamState:
         return [task for task in self.tasks.values() if not task.stage.is_over]
 
     def before(self, id: str) -> list[TeamTask]:
-        """Return the running tasks, and those accepted before this one."""
+        """Return the tasks that are running, and the queued ones that were accepted before this one."""
         live = [task.id for task in self.live_tasks()]
         earlier = set(live[: live.index(id)] if id in live else live)
         return [task for task in self.live_tasks() if task.id != id and (task.worktree or task.id in earlier)]
 
     def pending(self, what: Act) -> list[JournalEntry]:
-        """Return the open acts of a kind."""
+        """Return the acts of a kind that were intended and are not done."""
         return [entry for entry in self.open.values() if entry.what == what]
 
     def tokens(self) -> int:
@@ -201,7 +201,7 @@ class TeamState:
         return (task.tokens if task else 0) + sum(member.tokens for member in self.team_of(id))
 
     def next_id(self, slug: str, highest: int = 0) -> str:
-        """Return the id of the next task, above all known ones and the number ``highest``."""
+        """Return the id for the next task: a number above all task numbers in use and ``highest``."""
         ids = [*self.tasks, *(entry.data["id"] for entry in self.pending(Act.TASK))]
         return f"{slug}-{1 + max(highest, *(int(id.rpartition('-')[2]) for id in ids), 0)}"
 

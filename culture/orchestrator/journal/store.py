@@ -130,7 +130,7 @@ class TeamStore:
 
 
 def read_state(folder: Path) -> TeamState:
-    """Return the state of a team without changing anything; the team may be running."""
+    """Read the state of a team from disk, without changing anything; the team may be running."""
     return replay(peek(folder / JOURNAL), _snapshot(folder / STATE))
 
 

@@ -102,7 +102,7 @@ class MemberDaemons:
         return answer if isinstance(answer, dict) else {}
 
     async def _attach(self, nick: str) -> bool:
-        """Whether the daemon runs already and answers; one that hangs is ended."""
+        """Whether a member's daemon already runs and answers; a daemon that hangs is ended."""
         try:
             async with asyncio.timeout(self._start_patience):
                 while True:

@@ -48,7 +48,7 @@ class MemberHiring:
         name: str | None = None,
         instead: bool = False,
     ) -> str:
-        """Record that a member is hired, and return its nick; its name is in use from now on.
+        """Record that a member is to be hired, and return its nick; from then on the name is in use.
 
         ``instead`` marks the successor of a member, for whom no free place is needed.
         """
@@ -73,7 +73,7 @@ class MemberHiring:
         return nick
 
     def next_name(self) -> str:
-        """Return a name never used on this machine: mail, session and costs are stored under it."""
+        """Return a name that no member on this machine ever had: mail, session and costs are stored by name."""
         context = self._context
         used = [*context.store.state.names, context.config.em_name]
         used += names.names_of_other_teams(context.folder, context.server, past=True)
@@ -146,7 +146,7 @@ class MemberHiring:
     def promise(
         self, nick: str, key: str, text: str, place: str | None = None, wrap_up: bool = False, msgid: str = ""
     ) -> bool:
-        """Record that a member is to get a prompt; False if this key was recorded before."""
+        """Record that a member is to get a prompt; return False if the key was recorded before."""
         state = self._context.store.state
         if key in state.prompts or any(entry.data["key"] == key for entry in state.pending(Act.PROMPT)):
             return False
@@ -156,7 +156,7 @@ class MemberHiring:
         return True
 
     def _is_for_successor(self, nick: str, key: str) -> bool:
-        """Whether a prompt waits for the successor because the member is about to leave."""
+        """Whether a prompt must wait for the member's successor, because the member is being replaced."""
         state = self._context.store.state
         member = state.member(nick)
         shifts = [entry for entry in state.pending(Act.SHIFT) if fold(entry.data["nick"]) == fold(nick)]
@@ -178,7 +178,10 @@ class MemberHiring:
                 await self.give(nick, data["key"], data["text"], data.get("place"), data.get("wrap_up", False))
 
     async def tell(self, nick: str, key: str, text: str, place: str | None = None) -> bool:
-        """Give a member a prompt, and log a failure instead of raising; whether it was accepted."""
+        """Give a member a prompt; return whether its daemon accepted it.
+
+        A failure is logged, not raised.
+        """
         try:
             await self.give(nick, key, text, place)
         except NoAnswer as why:
@@ -221,7 +224,7 @@ class MemberHiring:
             log.info("%s: %s", member.nick, why)
 
     async def finished_workers(self, task: TeamTask) -> list[TeamMember]:
-        """Return the workers of a task that have finished their order, the oldest first."""
+        """Return the workers of a task that have completed their order, the oldest member first."""
         workers = [member for member in self._context.store.state.team_of(task.id) if member.role in ROLES[2:]]
         return [member for member in workers if member.hired and await self._has_finished(member)]
 

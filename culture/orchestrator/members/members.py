@@ -103,7 +103,7 @@ class AgentSession:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the agent was not ended."""
+        """Whether the agent was not ended by ``kill``."""
         return self._alive
 
     async def send(self, text: str, key: str | None = None, place: str | None = None) -> PromptResult:

@@ -40,7 +40,7 @@ class MemberRecovery:
         self._tries: defaultdict[str, deque[float]] = defaultdict(deque)
 
     async def bring_back(self, member: TeamMember, why: str) -> bool:
-        """Restart a member in its worktree, with its session; whether it runs."""
+        """Restart a member in its worktree, with its session; return whether it runs."""
         if not self._context.daemons.is_running(member.nick) and not self._may_try(member.nick):
             await self.replace(member, f"{why}, again and again")
             return False

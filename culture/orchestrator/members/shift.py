@@ -50,7 +50,10 @@ class Shift:
         return any(fold(entry.data["nick"]) == fold(nick) for entry in self._context.store.state.pending(Act.SHIFT))
 
     def begin(self, member: TeamMember, why: str, asked: bool = True) -> None:
-        """Start a shift change; without ``asked`` the member is not prompted: it cannot answer."""
+        """Start a shift change.
+
+        Without ``asked`` the member gets no hand-off prompt, since it cannot answer.
+        """
         if self.is_open(member.nick) or member.leaving:
             return
         state = self._context.store.state
@@ -79,7 +82,7 @@ class Shift:
         self.resume(data)
 
     def resume(self, data: Mapping[str, Any]) -> None:
-        """Continue a shift change from whatever step it has reached, in the background."""
+        """Continue a shift change in the background, from the step it has reached."""
         self._context.jobs.start(f"shift {data['nick']}", self._change(data))
 
     async def _change(self, data: Mapping[str, Any]) -> None:

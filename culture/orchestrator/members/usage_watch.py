@@ -53,7 +53,7 @@ class UsageWatch:
             del self._watching[nick]
 
     async def _next(self, member: TeamMember, mark: str | None) -> str | None:
-        """Wait until a member has used more than at a mark; returns the new mark."""
+        """Wait until a member's usage exceeds that at ``mark``; return the new mark."""
         since = {"since": mark} if mark else {}
         try:
             usage = await self._context.daemons.call(

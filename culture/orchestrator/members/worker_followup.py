@@ -24,7 +24,7 @@ class WorkerFollowup:
         self._hiring = hiring
 
     def follow_all(self) -> None:
-        """Follow every hired worker, also successors and those of before a restart."""
+        """Follow every hired worker, also successors and workers from before a restart."""
         for member in self._context.store.state.members.values():
             if member.hired and not member.leaving:
                 self.follow(member)
@@ -73,7 +73,10 @@ class WorkerFollowup:
         return next((key for key in reversed(keys) if key.startswith(resume_key_prefix(member))), None)
 
     async def _inform_manager(self, member: TeamMember, key: str, text: str) -> bool:
-        """Prompt the manager unless the worker mentioned it; False while there is no manager."""
+        """Prompt the manager that a worker has ended its turn, unless the worker mentioned the manager.
+
+        Returns False while the task has no manager.
+        """
         task = self._context.store.state.tasks.get(member.task_id or "")
         if task is None or task.stage.is_over:
             return True

@@ -30,7 +30,7 @@ async def git(
 
 
 async def is_true(folder: Path, *arguments: str) -> bool:
-    """Whether a git command such as ``merge-base --is-ancestor`` answers yes (exit code 0)."""
+    """Whether a git command such as ``merge-base --is-ancestor`` exits with code 0."""
     try:
         await git(folder, *arguments)
     except GitFailed as no:
@@ -41,7 +41,10 @@ async def is_true(folder: Path, *arguments: str) -> bool:
 
 
 async def commit_of(folder: Path, name: str) -> str | None:
-    """Return the commit that a name stands for, or None."""
+    """Return the id of the commit that a branch, tag or other name stands for.
+
+    None if there is none.
+    """
     try:
         return (await git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")).strip() or None
     except GitFailed:

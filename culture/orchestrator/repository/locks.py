@@ -67,7 +67,7 @@ def remove_stale_locks(git_dir: Path) -> list[Path]:
 
 
 def _is_open(file: Path) -> bool:
-    """Whether a process of this machine has the file open, as far as permissions show."""
+    """Whether any process of this machine has the file open, as far as permissions let us see."""
     path = str(file)
     return any(path in _open_files(process) for process in Path("/proc").iterdir() if process.name.isdecimal())
 

@@ -45,7 +45,7 @@ async def rescues(project: Path, task: str = "") -> list[Rescue]:
 
 
 async def drop(project: Path, rescue: Rescue) -> bool:
-    """Delete a ref if it still points to that commit; whether it was deleted."""
+    """Delete a rescue ref if it still points to that commit; return whether it was deleted."""
     ref = f"{RESCUES}/{rescue.name}"
     if await commit_of(project, ref) != rescue.commit:
         return False

@@ -121,7 +121,10 @@ async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done
 
 
 async def _git_dir_in(project: Path, worktree: Path) -> Path | None:
-    """Return the git directory of a worktree of the project; None if it is none."""
+    """Return the git directory of a worktree of the project.
+
+    None if the folder is no such worktree.
+    """
     if (worktree / ".git").is_dir():
         return None
     try:
@@ -133,7 +136,7 @@ async def _git_dir_in(project: Path, worktree: Path) -> Path | None:
 
 
 async def _staged(worktree: Path, head: str | None, commit: str) -> list[str]:
-    """Return a commit of the staged content, unless a commit of the branch has it."""
+    """Return a new commit of the staged content, unless a commit of the branch already has it."""
     try:
         tree = (await git(worktree, "write-tree")).strip()
     except GitFailed:

@@ -158,7 +158,7 @@ class Worktrees:
                     raise
 
     async def delete_branch(self, task: str, target: str) -> bool:
-        """Delete a task's branch if it is merged or archived; whether the branch is gone."""
+        """Delete a task's branch if it is merged or archived; return whether the branch is gone."""
         branch = branch_of(task)
         commit = await commit_of(self.project, f"refs/heads/{branch}")
         if commit is None:
@@ -185,7 +185,10 @@ class Worktrees:
                 raise UnsafePlace(f"{branch} is checked out in {each.path}: go to another branch there")
 
     async def _clear_place(self, path: Path) -> Path | None:
-        """Move aside whatever is in the place of a worktree and is none; returns its new path."""
+        """Move aside whatever blocks the path of a worktree.
+
+        Return its new path, None if nothing did.
+        """
         is_known = any(each.path == path and not each.unfinished for each in await self.list_worktrees())
         return _move_aside(path, is_known)
 
@@ -206,7 +209,7 @@ class Worktrees:
 
     @asynccontextmanager
     async def _exclusive(self) -> AsyncIterator[None]:
-        """Hold the lock of the worktrees, among tasks and processes: git cannot run concurrently."""
+        """Hold the lock of the worktrees against other tasks and processes: git cannot run concurrently."""
         async with self._lock:
             self.folder.mkdir(exist_ok=True)
             lock = FileLock(self.folder / ".lock", parents=False)

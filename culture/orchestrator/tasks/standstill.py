@@ -23,7 +23,10 @@ class StandstillWatch:
         return task.stage is TaskStage.WORKING and bool(state.team_of(task.id)) and task.id not in state.parked
 
     async def report(self, task: TeamTask, since: float) -> bool:
-        """Report a task on which nobody has worked since a time; whether somebody was prompted."""
+        """Report a task on which nobody has worked since a time.
+
+        Return whether a member was prompted.
+        """
         context, first = self._context, self._context.store.state.team_of(task.id)[0]
         text = f"[{task.id}] nobody has had anything to do for {STANDSTILL / 60:.0f} minutes: it waits for a word."
         rooms = (context.config.standup_channel, task.channel)

@@ -46,7 +46,10 @@ class TaskEnd:
         self.check_report(data)
 
     def give_up(self, id: str, why: str) -> None:
-        """End a task that nobody can work on; its work is kept, and it can be requested again (O24)."""
+        """End a task on which nobody can work.
+
+        Its work is saved, and the task can be requested again.
+        """
         self.report(id, TaskReport.FAILED, why, "the team", f"given-up-{self._context.store.state.number}")
 
     def check_report(self, data: Mapping[str, Any]) -> None:

@@ -64,7 +64,7 @@ TaskLine = NewTask | Wake | NewWorker | StatusReport
 
 
 def parse(text: str) -> TaskLine | None:
-    """Parse a ``TASK:`` line; None if the text is none."""
+    """Parse a ``TASK:`` line; return None if the text is no such line."""
     line = _TASK.fullmatch(text)
     if line is None:
         return None
@@ -89,7 +89,7 @@ class LineAuthor:
 def may_request(author: LineAuthor, line: TaskLine, em: str, manager: str | None) -> bool:
     """Whether an author may request this; ``manager`` is the manager of the task concerned.
 
-    A member's nick counts only with the class agent: another user may have the nick while the member is away.
+    A member's nick counts only with the class agent: another user may use the nick while the member is away.
     """
     if author.kind is UserClass.HUMAN:
         return True

@@ -37,14 +37,14 @@ class TeamTasks:
         """Called with a task that nobody can work on, and the reason."""
 
     def take(self, text: str, by: str, msgid: str = "") -> TeamTask:
-        """Record a new task and begin it in the background, as soon as the limits allow it."""
+        """Record a new task, and begin it in the background as soon as the limits allow."""
         context, state = self._context, self._context.store.state
         data = {"id": state.next_id(context.config.slug, self.highest), "text": text, "by": by, "msgid": msgid}
         context.store.intend(Act.TASK, **data)
         return self.accept(data)
 
     def accept(self, data: dict[str, str]) -> TeamTask:
-        """Complete the record of a new task, and begin it."""
+        """Record in the journal that a requested task is accepted, and begin it."""
         self._context.store.done(Act.TASK, **data)
         task = self._context.store.state.tasks[data["id"]]
         self.begin(task.id)
@@ -86,7 +86,7 @@ class TeamTasks:
         await self._announce(context.store.state.tasks[id], manager)
 
     def _why_queued(self, task: TeamTask) -> str:
-        """Return why a task must wait; empty if it may begin, or has begun."""
+        """Return why a task has to wait; empty if it may begin, or has begun."""
         state, most = self._context.store.state, self._context.config.limits.tasks
         if task.worktree:
             return ""
@@ -147,7 +147,10 @@ class TeamTasks:
         return any(entry.data["task"] == id and entry.data["role"] == "manager" for entry in shifts)
 
     async def _count_failure(self, id: str, why: str) -> None:
-        """Report that no manager could be hired; heartbeats retry it a limited number of times."""
+        """Report that no manager could be hired.
+
+        After a limited number of failures the task is given up.
+        """
         self._failures[id] += 1
         await self._context.complain(f"unmanaged {id} {self._failures[id]}", f"[{id}] has no manager: {why}")
         if self._failures[id] >= self._context.config.limits.attempts:

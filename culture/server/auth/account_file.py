@@ -31,7 +31,7 @@ class AccountFileContents(NamedTuple):
 
 
 def _add_key(document: Json) -> Json:
-    """Schema 0: accounts alone, without a key."""
+    """Migrate the accounts file from schema 0, which has no key for fake verifiers."""
     return {"key": secrets.token_hex(32), "accounts": [], **document}
 
 
@@ -124,7 +124,10 @@ _KNOWN = frozenset(
 
 
 def _read(item: Json) -> Account:
-    """Return an account from its JSON object, with defaults; refuse unknown keys."""
+    """Return an account from its JSON object, with defaults.
+
+    Raise UnreadableJson for unknown keys.
+    """
     refuse_unknown(item, _KNOWN)
     kind = UserClass(text(item["class"]))
     always_on = item.get("always_on", kind is UserClass.HUMAN)

@@ -63,14 +63,14 @@ class AccountStore:
 
     @property
     def key(self) -> bytes:
-        """Return the secret that fake verifiers of unknown accounts are derived from."""
+        """Return the secret from which the fake verifiers of unknown accounts are derived."""
         return self._now.contents.key
 
     @property
     def knows_people(self) -> bool:
-        """Return whether an account of class human exists: then only such logins are people.
+        """Return whether an account of class human exists: then only logged-in users are people.
 
-        A revoked one counts: revoking a stolen login must not make people of users without one.
+        A revoked account counts: revoking a stolen login must not turn users without an account into people.
         """
         return any(account.kind is UserClass.HUMAN for account in self.all())
 
@@ -109,7 +109,7 @@ class AccountStore:
         self._put(checked)
 
     def vouched(self, subject: Subject, name: str, kind: UserClass) -> Account:
-        """Return the account of an issuer's user: made under this name at first, the same after.
+        """Return the account of an OpenID user: created under this name at the first login, found later.
 
         Raises AccountRefused if the name is in use or invalid, and Revoked for a revoked account.
         """
@@ -149,7 +149,7 @@ class AccountStore:
         return self._alter(name, with_class)
 
     def add_token(self, name: str, label: str) -> str:
-        """Make a token, replacing the one with the same label; return it, this once only."""
+        """Make a token, replacing the one with the same label; return it. Only its digest is stored."""
         token = new_token()
         stored = Token(token_label(label), token_digest(token))
 
@@ -192,9 +192,11 @@ class AccountStore:
         )
 
     def catch_up(self) -> None:
-        """Load the file again if it was changed by others; the next ``refresh`` reports it.
+        """Load the file again if another process changed it.
 
-        Raises AccountsError if the file has become unreadable; the known accounts then stay in force.
+        The next ``refresh`` reports the changes.
+
+        Raises AccountsError if the file has become unreadable; the accounts in memory then stay in force.
         """
         # Not while a thread of ours writes: it would have to be waited for, and loads the file itself.
         if not self._changing.acquire(blocking=False):
@@ -208,7 +210,7 @@ class AccountStore:
             self._changing.release()
 
     def refresh(self) -> Changes:
-        """Load changes of others, and return all changes since the last refresh."""
+        """Load changes made by other processes, and return all changes since the last refresh."""
         self.catch_up()
         before, after = self._reported, self._now.contents.accounts
         if before is after:
@@ -283,7 +285,7 @@ _NOTHING = Changes(frozenset(), frozenset())
 
 
 def _was_revoked(before: Account | None, after: Account | None) -> bool:
-    """Return whether the account is or was, meanwhile, revoked."""
+    """Return whether the account is revoked, or was revoked and reactivated since ``before``."""
     if after is None or not after.is_active:
         return True
     return before is not None and before.revocations != after.revocations

@@ -50,7 +50,7 @@ def _end(parts: ServerParts, revoked: frozenset[str]) -> None:
 
 
 def _end_acting(parts: ServerParts, session: Session, revoked: frozenset[str]) -> None:
-    """End a session that a program opened for its user, if the program may no longer do that."""
+    """End a session that a program opened on behalf of a person, if the program may no longer do so."""
     acting, account = session.acting, session.account
     if acting is None or account is None:
         return
@@ -61,7 +61,7 @@ def _end_acting(parts: ServerParts, session: Session, revoked: frozenset[str]) -
 
 
 def _clear_nicks(parts: ServerParts) -> None:
-    """Disconnect users whose nick belongs to another account that was made since."""
+    """Disconnect users whose nick has since become that of another account."""
     for user in list(parts.network.users.values()):
         owner = parts.accounts.owner_of(user.nick)
         if owner is None or user.account == owner.name or _is_logging_in(parts, user):

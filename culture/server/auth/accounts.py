@@ -86,7 +86,7 @@ class Account:
 
     @property
     def is_active(self) -> bool:
-        """Return whether it may log in."""
+        """Return whether the account may log in: it is not revoked."""
         return self.revoked is None
 
 
@@ -150,7 +150,10 @@ def token_label(text: str) -> str:
 
 
 def via_word(text: str, kind: UserClass) -> str:
-    """Return the text if a program of this class may act for people from there; else refuse."""
+    """Return the text if it can be the ``via`` word of an account: where the people it logs in come from.
+
+    Raises AccountRefused for an invalid word, and for an account that is not of class bot.
+    """
     if not _LABEL.fullmatch(text):
         raise AccountRefused(f"{text!r} cannot say where people are: a word of letters, digits, dot, - and _")
     if kind is not UserClass.BOT:
@@ -159,7 +162,10 @@ def via_word(text: str, kind: UserClass) -> str:
 
 
 def user_word(text: str) -> str:
-    """Return the text if it can name a local user, who need not exist yet; else refuse."""
+    """Return the text if it can name a local user, who need not exist yet.
+
+    Else raise AccountRefused.
+    """
     if not text.isprintable() or not text or " " in text:
         raise AccountRefused(f"{text!r} cannot be a user of this machine: a login name, or the number of one")
     return text

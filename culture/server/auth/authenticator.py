@@ -50,7 +50,7 @@ class NetworkAuth:
         self._uids = {os.getuid(), *uids_of(config.local_users)}
 
     def authenticate(self, connection: Credentials) -> ServerIdentity:
-        """Admit a client by its login, or without one by its origin."""
+        """Return the identity of a client by its login, or without one by its origin; or refuse it."""
         account = connection.account
         if account is not None:
             return ServerIdentity(account.name, account.kind)

@@ -44,7 +44,7 @@ NOT_FOR = LoginFailed("it may not act for that account")
 
 
 def check_password(store: AccountStore, name: str, password: str) -> CredentialCheck | LoginFailed:
-    """Return the check of a password or token, for SASL PLAIN and ``PASS account:password``."""
+    """Return the slow check of a password or token, for SASL PLAIN and ``PASS account:password``."""
     account = store.active(name)
     verifier = verifier_of(store, name)
     try:
@@ -62,7 +62,10 @@ def check_password(store: AccountStore, name: str, password: str) -> CredentialC
 
 
 def check_acting(store: AccountStore, name: str, password: str, person: str) -> CredentialCheck | Done | LoginFailed:
-    """Return the check for a program that acts for a person; with a token, the result at once."""
+    """Return the check for a program that logs in on behalf of a person.
+
+    With a token, its result.
+    """
     step = check_password(store, name, password)
     if not isinstance(step, CredentialCheck):
         return step
@@ -85,7 +88,7 @@ def check_acting(store: AccountStore, name: str, password: str, person: str) -> 
 
 
 def may_act(by: Account, target: Account) -> bool:
-    """Return whether an account may log in for another: certain bots, and only for people."""
+    """Return whether account ``by`` may log in on behalf of ``target``: certain bots, only for people."""
     return by.is_active and by.via is not None and target.is_active and target.kind is UserClass.HUMAN
 
 

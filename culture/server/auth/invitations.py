@@ -54,7 +54,7 @@ class Invitation:
         return self.digest[:_ID]
 
     def is_open(self, now: float) -> bool:
-        """Return whether it can still be used."""
+        """Return whether the invitation can still be used."""
         return self.used is None and now < self.expires
 
 
@@ -69,7 +69,7 @@ def new_key() -> str:
 
 
 def digest_of(key: str) -> str:
-    """Return the digest that is stored of a key."""
+    """Return the digest of a key; only the digest is stored."""
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -102,7 +102,7 @@ class Invitations:
         self._change(added, now)
 
     def take_back(self, ids: frozenset[str], now: float) -> int:
-        """Close open invitations by id; return how many there were."""
+        """Close open invitations by id; return how many were closed."""
         closed = 0
 
         def rest(present: tuple[Invitation, ...]) -> tuple[Invitation, ...]:
@@ -117,7 +117,7 @@ class Invitations:
     def redeem(self, kind: Kind, key: str, guest: str, now: float, let_in: Callable[[Invitation], None]) -> Invitation:
         """Mark an invitation as used on disk, then call ``let_in``; undo the mark if that raises.
 
-        Raises NotInvited.
+        Raises NotInvited if the key is not valid for this guest.
         """
         with write_lock(self._path):
             invitations = self.all()

@@ -58,19 +58,19 @@ class Logins:
         self._new_accounts = SlidingWindow()
 
     def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run a slow check in a thread, a few at a time."""
+        """Run a slow password check in a thread; few run at the same time."""
         return self._passwords.run(run)
 
     def look(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run a look at local processes in a thread, apart from password checks."""
+        """Run a lookup of local processes in a thread, apart from password checks."""
         return self._processes.run(run)
 
     async def try_password(
         self, session: Session, check: CredentialCheck, limits: ServerLimits, now: Callable[[], float]
     ) -> Done | LoginFailed:
-        """Check a password or token when it is its turn, and count it if it is wrong.
+        """Check a password or token when its turn comes, and count a failure.
 
-        Failures while it waited count too; else many connections at once would have one try each.
+        Failures of the same origin while it waited count too; else many connections at once would have one try each.
         """
         pool = self._tokens if check.asks_elsewhere else self._passwords
         async with pool.turns:
@@ -100,7 +100,7 @@ class Logins:
         return self._failures.count(_who(session), limits.failed_logins_period, now) < limits.failed_logins
 
     def may_make_account(self, session: Session, limits: ServerLimits, now: float) -> bool:
-        """Count a request for a new account; return False if it is one too many."""
+        """Count a request for a new account; return False above the limit of the session's origin."""
         who = _who(session)
         if self._new_accounts.count(who, limits.new_accounts_period, now) >= limits.new_accounts:
             return False
@@ -108,13 +108,13 @@ class Logins:
         return True
 
     def forget_tries(self, limits: ServerLimits, now: float) -> None:
-        """Drop failures and accounts that are too old to count."""
+        """Drop failed logins and new accounts that are too old to count."""
         self._failures.prune(limits.failed_logins_period, now)
         self._new_accounts.prune(limits.new_accounts_period, now)
 
 
 def _who(session: Session) -> Hashable:
-    """Return the origin that tries are counted by: an address, a local uid, or the session.
+    """Return the origin that login attempts are counted by: an address, a local uid, or the session.
 
     Our own uid can read the accounts anyway, and one broken program of ours must not lock out the others, so there each
     connection counts for itself. A browser's page does not know what its user knows, so WebSockets count together.

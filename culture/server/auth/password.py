@@ -52,7 +52,10 @@ def new_token() -> str:
 
 
 def token_digest(token: str) -> str:
-    """Return the digest that is stored; for a long random token plain SHA-256 is enough."""
+    """Return the digest under which a token is stored.
+
+    Plain SHA-256 is enough for a long random one.
+    """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 

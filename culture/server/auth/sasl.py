@@ -181,7 +181,7 @@ class BearerExchange:
 
 
 def _told(failed: LoginFailed, status: str, tokens: Tokens) -> LoginFailed:
-    """Return the failure with the reason for the client as JSON (RFC 7628 §3.2.2)."""
+    """Return the failure with the JSON answer that tells the client the reason (RFC 7628 §3.2.2)."""
     answer = {"status": status, "openid-configuration": tokens.configuration}
     return LoginFailed(failed.reason, json.dumps(answer, separators=(",", ":")).encode())
 
@@ -211,7 +211,7 @@ class SaslMechanism(StrEnum):
 
     @property
     def longest(self) -> int:
-        """Return how many characters a message of it may have."""
+        """Return the longest message, in characters, that a client may send in this mechanism."""
         return LONGEST_TOKEN if self is SaslMechanism.OAUTHBEARER else LONGEST_MESSAGE
 
 

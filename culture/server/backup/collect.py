@@ -45,7 +45,7 @@ def in_data(folder: Path, left_out: Callable[[Path], None]) -> Iterator[Source]:
 
 
 def _order(path: Path) -> tuple[bool, Path]:
-    """Return the sort key: by name, but git's objects last, after what refers to them."""
+    """Return the sort key of a file: by path, but git objects last, after the refs that need them."""
     return "objects" in path.parts, path
 
 

@@ -67,7 +67,7 @@ class Unpacked(NamedTuple):
 
     @property
     def tls(self) -> list[Path]:
-        """Return the certificates and keys."""
+        """Return the certificates and keys in the backup."""
         return sorted((self.folder / TLS).glob("*"))
 
 
@@ -79,7 +79,7 @@ def _if_there(path: Path) -> Path | None:
 def unpacked(
     source: IO[bytes], beside: Path, supported: Mapping[str, int], stamp: str, count: Count
 ) -> Iterator[Unpacked]:
-    """Unpack a backup next to a data folder; remove what is left of it at the end.
+    """Unpack a backup next to a data folder, for the duration of the block.
 
     BadBackup leaves everything unchanged. ``supported`` has the schemas of databases that this program can read.
     """
@@ -100,7 +100,7 @@ def unpacked(
 
 @contextmanager
 def _alone(beside: Path) -> Iterator[None]:
-    """Lock out other restores, and remove what a killed one left behind."""
+    """Lock out other restores during the block, and remove what a killed one left behind."""
     lock = FileLock(beside.with_name(f"{beside.name}.restoring"))
     try:
         lock.acquire(f"{os.getpid()}\n")
@@ -139,9 +139,11 @@ def _make_durable(folder: Path) -> None:
 
 
 def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
-    """Make the new folder the data folder and move the former aside; False if it was empty.
+    """Make the new folder the data folder and move the former aside.
 
-    The caller holds the data folder. At every moment there is one or the other.
+    False if there was no former data.
+
+    The caller holds the data folder's lock. At every moment one of the two is in place.
     """
     os.rename(new, aside)
     try:
@@ -157,7 +159,9 @@ def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
 
 
 def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
-    """Revoke in a backup's accounts those that were revoked here since; return their names.
+    """Revoke in a backup's accounts those that were revoked here after the backup.
+
+    Return their names.
 
     Raises AccountsError if one of the files cannot be read.
     """
@@ -169,7 +173,7 @@ def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
 
 
 def put_file(new: Path, path: Path, stamp: str) -> Path | None:
-    """Put a file in place; return where a different former one was kept, or None."""
+    """Replace a file by ``new``; return where a different former file was moved, or None."""
     data = new.read_bytes()
     with write_lock(path):
         former = read_private(path)

@@ -34,7 +34,10 @@ def names_rows(ctx: Context, channel: Channel) -> Iterator[Message]:
 
 
 def _word(ctx: Context, channel: Channel, user: User) -> str:
-    """Return the nick with its prefixes; empty if the user is gone or hidden from the asker."""
+    """Return a member's nick with rank prefixes for a NAMES reply.
+
+    Empty if gone or hidden from the asker.
+    """
     status = channel.members.get(user)
     if status is None or not sees_member(ctx.user, user, channel):
         return ""
@@ -64,7 +67,7 @@ def show_channel(ctx: Context, channel: Channel) -> None:
 
 
 def show_elsewhere(ctx: Context, channel: Channel) -> None:
-    """Send topic and names to the user's other sessions, which are in the channel too."""
+    """Send topic and names to the user's other sessions, which see the same channels."""
     for session in list(ctx.router.sessions.get(ctx.user, ())):
         if session is not ctx.session:
             other = Context(ctx.parts, session)

@@ -119,7 +119,7 @@ class StandingChannels:
             self._set(channel, [ModeChange(True, "o", user.nick)])
 
     def flush(self) -> None:
-        """Take the ranks found in this turn."""
+        """Take operator rank from the users found unentitled in this turn, by a MODE from this server."""
         pending, self._pending = self._pending, set()
         for name in sorted(pending):
             channel = self._network.channel(name)
@@ -135,12 +135,12 @@ class StandingChannels:
 
 
 def may_release(user: User, channel: Channel) -> bool:
-    """Return whether the user may unregister the channel: its founder, or an IRC operator."""
+    """Return whether the user may unregister the channel: the founder and IRC operators may."""
     return channel.is_founder(user) or is_operator(user)
 
 
 def check_registration(ctx: Context, channel: Channel, add: bool) -> None:
-    """Refuse (un)registering to a channel operator who may not do it."""
+    """Refuse a channel operator who may not register (``add``) or unregister the channel."""
     user, limit = ctx.user, ctx.config.limits.registered_channels
     if not add:
         if not may_release(user, channel):

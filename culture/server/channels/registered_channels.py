@@ -32,7 +32,7 @@ _RANKS = tuple(f"{mode}:" for mode in MEMBER_MODES)
 
 
 def _name_the_parts(document: Json) -> Json:
-    """Schema 0: a mapping of names to channels, without metadata."""
+    """Migrate the file of registered channels from schema 0: a mapping of names to channels."""
     channels = [{**mapping(channel), "name": name, "metadata": {}} for name, channel in document.items()]
     return {"channels": channels}
 
@@ -91,7 +91,10 @@ def parse(data: bytes) -> list[Channel]:
 
 
 def _channel(item: Json) -> Channel:
-    """Return a channel from its JSON object, with defaults; refuse unknown keys."""
+    """Return a channel from its JSON object, with defaults.
+
+    Raise UnreadableJson for unknown keys.
+    """
     refuse_unknown(item, _KNOWN)
     name = _text(item["name"])
     if not valid_channel(name, _LONGEST):
@@ -119,7 +122,7 @@ def _channel(item: Json) -> Channel:
 
 
 def _marks(channel: Channel, saved: Json) -> dict[str, Mark]:
-    """Return the marks of a channel's parts; a part saved without one counts as set long ago."""
+    """Return the marks (versions) of a channel's parts; a part saved without one counts as old."""
     parts = [f"{mode}:{mask}" for mode, entries in channel.lists.items() for mask in entries]
     parts += [f"meta:{key}" for key in channel.metadata or {}]
     parts += ["topic"] if channel.topic is not None else []
@@ -141,7 +144,7 @@ def _entries(entries: Json) -> dict[str, ListEntry]:
 
 
 def _text(value: object) -> str:
-    """Return the value if it is text without line breaks: it is sent to clients as it is."""
+    """Return the value if it is text without line breaks, since it is sent to clients unchanged."""
     line = text(value)
     if any(each in line for each in _BREAKS):
         raise UnreadableJson(f"{line!r} has a line break in it")
@@ -189,7 +192,10 @@ class RegisteredChannels:
             self._lines[fold(channel.name)] = dump_channel(channel)
 
     def flush(self) -> None:
-        """Write changed channels; called at the end of a turn, before clients are told."""
+        """Write changed channels to disk.
+
+        Called at the end of a turn, before clients get the changes.
+        """
         if not self._pending:
             return
         try:

@@ -62,7 +62,7 @@ class MessageBatch:
         self._open.clear()
 
     def _tagged(self, line: bytes) -> bytes:
-        """Return the line with the batch tag; the last result is cached, since many sessions get it."""
+        """Return the line with the batch tag added; the last result is cached for the next session."""
         if self._last[0] is not line:
             rest = b";" + line[1:] if line.startswith(b"@") else b" " + line
             self._last = (line, self._tag + rest)

@@ -129,7 +129,7 @@ class Dispatcher:
         self._hand_on(lines or ())
 
     def _hand_on(self, lines: Iterable[bytes]) -> None:
-        """Pass unread lines on, if the connection has another owner now (a linked server)."""
+        """Pass unread lines to the connection's new owner, if there is one (a link to a server)."""
         owner = self._session.connection.owner
         if owner is not None and owner is not self:
             owner.receive(self._buffer.given_back(lines))

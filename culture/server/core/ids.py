@@ -39,7 +39,7 @@ class EventId(NamedTuple):
 
     @property
     def told(self) -> float:
-        """Return the time rounded to whole microseconds, as it is sent to other servers."""
+        """Return the event's time rounded to whole microseconds, as other servers get it."""
         return round(self.at * MICROSECONDS) / MICROSECONDS
 
 
@@ -78,7 +78,7 @@ class Ids:
         return self._next - 1
 
     def now(self) -> float:
-        """Return the present time of the injected clock."""
+        """Return the present time by this object's clock (seconds since 1970)."""
         return self._clock()
 
     def _load(self) -> tuple[str, int]:
@@ -90,7 +90,7 @@ class Ids:
             return secrets.token_hex(4), 1
 
     def _reserve_or_part(self, until: int) -> None:
-        """Reserve numbers on disk; if that fails, continue in a new random epoch."""
+        """Reserve sequence numbers up to ``until`` on disk; if that fails, begin a new random epoch."""
         try:
             self._reserve(until)
         except OSError as error:

@@ -102,7 +102,7 @@ class Network:
         return self.modes[mode]
 
     def know_people(self, exists: bool) -> None:
-        """Set whether an account of class human exists: then no user without an account is a person."""
+        """Set whether an account of class human exists: then users without an account are no people."""
         self.knows_people = exists
         for user in self.users.values():
             self.classify(user)
@@ -110,15 +110,15 @@ class Network:
             self.people_changed()
 
     def classify(self, user: User) -> None:
-        """Set the user's class again, which is shown to others."""
+        """Recompute the user's class, which others see."""
         user.classify(self.knows_people, owner(fold(user.nick)) not in self.unvouched)
 
     def is_agent(self, user: User) -> bool:
-        """Return whether this is an agent by its account, or by +B where no person has an account."""
+        """Return whether the user is an agent: by account, or by mode +B while no person has an account."""
         return user.kind == UserClass.AGENT or (not self.knows_people and user.kind == UserClass.BOT)
 
     def doubt(self, server: str, is_doubted: bool) -> None:
-        """Set whether a server's statements about its users are doubted; reclassify its users."""
+        """Set whether a server's statements about its users are trusted, and reclassify its users."""
         if is_doubted == (server in self.unvouched):
             return
         if is_doubted:
@@ -172,7 +172,7 @@ class Network:
                 self._keep_border(channel)
 
     def _keep_border(self, channel: Channel) -> None:
-        """Remember from which servers a closed channel is hidden: its last PART must not reach them"""
+        """Store from which servers a closed channel is hidden: its last PART must not reach them."""
         self.bounded[fold(channel.name)] = channel
         if len(self.bounded) > _MOST_BOUNDED:
             del self.bounded[next(iter(self.bounded))]

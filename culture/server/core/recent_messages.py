@@ -71,7 +71,7 @@ class RecentMessages:
         return Trace(seq, speaker, None) if isinstance(speaker, str) else Trace(seq, *speaker)
 
     def forget(self, target: str, trace: Trace) -> None:
-        """Forget a message that was redacted."""
+        """Drop the record of a message that was redacted."""
         theirs = self._elsewhere.get(target, ())
         if (position := next((at for at, (_, each) in enumerate(theirs) if each is trace), None)) is not None:
             del self._elsewhere[target][position]
@@ -83,7 +83,10 @@ class RecentMessages:
             del self._traces[target]
 
     def is_by(self, trace: Trace, user: User) -> bool:
-        """Return whether this user is the author. A nick alone is no proof: it may have a new user."""
+        """Return whether this user wrote the message.
+
+        A nick alone is no proof: it may have a new user.
+        """
         if trace.account is not None and trace.account == user.account:
             return True
         return self._nick_now(nick_of(trace.source), trace.seq) == user.nick
@@ -93,7 +96,7 @@ class RecentMessages:
         return self._nick_now(nick_of(trace.source), trace.seq)
 
     def trim(self) -> None:
-        """Forget the targets without a message for longest when the total is too large."""
+        """Drop the targets with the oldest messages when the total is too large."""
         excess = sum(len(seqs) for seqs, _ in self._traces.values()) - _BUSY_TARGETS * self._most
         if excess <= 0:
             return
@@ -120,7 +123,7 @@ class RecentMessages:
         speakers.append(message[1] if account is None else (message[1], account))
 
     def _note_elsewhere(self, message: Said) -> None:
-        """Remember a message of another server, with our own last sequence number as its time."""
+        """Record a message of another server, dated by our own last sequence number."""
         trace = _make(Trace, (self._router.ids.last, message[1], message[5]))
         try:
             self._elsewhere[message[3]].append((message[0], trace))

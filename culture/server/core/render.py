@@ -123,7 +123,7 @@ def render_said(message: Said, flavour: int) -> bytes | None:
 
 
 def _batch(message: Said, flavour: int) -> bytes:
-    """Return a message of several lines as a batch, whose opening line has the tags."""
+    """Render a message of several lines as a batch, whose opening line has the tags."""
     name, addressed = f"m{message.id.seq}", f"{message.status}{message.target}"
     rows = [f"{_tags(message, flavour, message.account)}:{message.source} BATCH +{name} {MULTILINE} {addressed}\r\n"]
     for text, concat in message.lines:
@@ -134,7 +134,7 @@ def _batch(message: Said, flavour: int) -> bytes:
 
 
 def _one_by_one(message: Said, flavour: int) -> bytes:
-    """Return a message of several lines as ordinary messages; only the first has the msgid."""
+    """Render a message of several lines as ordinary messages; only the first has the msgid."""
     tags = _tags(message, flavour, message.account)
     again = _tags(message, flavour, message.account, again=True)
     if len(again.encode()) > _TAGS_REPEATED:
@@ -148,7 +148,10 @@ def _one_by_one(message: Said, flavour: int) -> bytes:
 
 
 def _tags(event: Event, wants: int, account: str | None, again: bool = False) -> str:
-    """Return the tags with ``@`` and a space; ``again``: leave out what only the first line has."""
+    """Return an event's message tags as ``@tags `` for a client with the flavour ``wants``.
+
+    ``again``: this is a later line of a multiline message, so tags that only its first line carries are left out.
+    """
     words = []
     if wants & Flavour.TIME:
         words.append("time=" + iso_time(event.id.at))
@@ -195,7 +198,10 @@ _ONE_LINE = 512
 
 
 def _modern(event: Event, wants: int) -> Message | None:
-    """Return the line of an event that only clients with its capability get, else None."""
+    """Return the line of an event that only clients with a certain capability get.
+
+    None for others.
+    """
     match event:
         case AwaySet(_, source, message) if wants & Flavour.AWAY_NOTIFY:
             return Message("AWAY", () if message is None else (message,), source)

@@ -155,7 +155,7 @@ class Router:
             self._show_rank(event)
 
     def _elsewhere(self, event: Joined | Left) -> User | None:
-        """Return the user who joins or leaves the network if they have no local session, else None."""
+        """Return the user who joins or leaves the network if the user has no local session, else None."""
         user = self.network.user(nick_of(event.source))
         return user if user not in self.sessions else None
 
@@ -176,7 +176,7 @@ class Router:
             self._show_rank(event)
 
     def _show_rank(self, event: Joined) -> None:
-        """Send the rank that a new member has to the others: JOIN alone does not tell it."""
+        """Send MODE lines for the rank that a joining user brings, since JOIN does not carry the rank."""
         channel, user = self.network.channel(event.channel), self.network.user(nick_of(event.source))
         rank = channel.members.get(user) if channel is not None and user is not None else None
         if channel is not None and user is not None and rank:
@@ -185,14 +185,14 @@ class Router:
             self._show_in(ModeSet(event.id, self.name, channel.name, ranks), others, None)
 
     def hearing(self, channel: Channel) -> Iterator[Session]:
-        """Return the local sessions that are in a channel."""
+        """Return the local sessions of a channel's members."""
         hearers = self._hearers.get(channel)
         if hearers is None:
             hearers = self._hearers[channel] = self._group(channel.members)
         return chain.from_iterable(hearers.values())
 
     def repeat(self, event: Event | ToldOpen) -> None:
-        """Send an earlier event again to the subscribers that are marked as repeatable."""
+        """Call the subscribers marked as repeatable with an earlier event again."""
         for subscriber in self._subscribers.get(type(event), ()):
             if getattr(subscriber, REPEATABLE, False):
                 try:
@@ -261,7 +261,7 @@ class Router:
                 session.send(line)
 
     def show(self, event: Event, users: Iterable[User], wanting: int) -> None:
-        """Send an event to further users, in those of their sessions that want such events."""
+        """Send an event to further users, in those of their sessions with the capability ``wanting``."""
         sessions = (session for user in users for session in self.sessions.get(user, ()))
         self.show_in(event, [session for session in sessions if session.wants & wanting])
 
@@ -328,7 +328,7 @@ class Router:
             session.send(line)
 
     def _call(self, message: Said) -> None:
-        """Send a notice to each mentioned user whose client does not show the mentions tag."""
+        """Send a notice to each mentioned user whose client does not support the mentions tag."""
         text = f"{nick_of(message.source)} mentioned you in {message.target}: {message.text.replace(LF, ' ')}"
         for nick in message.mentions:
             user = self.network.user(nick)
@@ -337,7 +337,7 @@ class Router:
                     session.send(wire(Message("NOTICE", (nick, f"{nick}: {text}"), self.name)))
 
     def _hearers_of(self, message: Said, channel: Channel) -> dict[int, list[Session]]:
-        """Group the sessions for a message to a rank only, or one of several lines."""
+        """Return the sessions that get a message to one rank, or of several lines, grouped by flavour."""
         members = channel.members.items()
         users = (user for user, held in members if not message.status or reaches(held, message.status))
         return self._group(users, LONG if message.lines else SAID)

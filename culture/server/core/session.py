@@ -134,12 +134,12 @@ class Session:
         return self.waiting or self._rows is not None
 
     def wait(self) -> None:
-        """Take no further command until ``go_on``; stop reading."""
+        """Stop reading and run no further command until ``go_on``."""
         self.waiting = True
         self.connection.pause()
 
     def go_on(self) -> None:
-        """Take commands again after ``wait``."""
+        """Read and run commands again after ``wait``."""
         self.waiting = False
         if self._rows is None:
             self.connection.resume()
@@ -197,7 +197,7 @@ class Session:
 
     @property
     def is_captured(self) -> bool:
-        """Return whether sent lines are being collected."""
+        """Return whether sent lines are being collected by ``capture``."""
         return self.queue is not self.connection.queue
 
     def release(self) -> None:

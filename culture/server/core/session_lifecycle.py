@@ -46,7 +46,10 @@ def _account_here(ctx: Context) -> Account | None:
 
 
 def _log_in_by_uid(ctx: Context, why_not: str) -> None:
-    """Log the client in as the nick's account unless there is an objection; register it."""
+    """Log the client in as its nick's account, unless ``why_not`` names an objection.
+
+    Then register it.
+    """
     session = ctx.session
     session.not_owner = why_not
     if why_not:
@@ -102,7 +105,10 @@ def _same_person(ctx: Context, identity: ServerIdentity) -> User | None:
 
 
 def _check_free(ctx: Context, nick: str, account: str | None) -> None:
-    """Refuse a nick that is in use or reserved; its owner gets it from whoever has it."""
+    """Refuse a nick that is in use or reserved.
+
+    If the account owns it, disconnect its present user.
+    """
     try:
         is_owner = _check_owner(ctx, nick, account)
         holder = ctx.network.user(nick)

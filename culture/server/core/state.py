@@ -77,11 +77,11 @@ class User:
         self.source = f"{nick}!{self.username}@{self.host}"
 
     def classify(self, knows_people: bool, is_vouched: bool = True) -> None:
-        """Set ``kind``, the class that others are told.
+        """Set ``kind``, the user class that others see.
 
-        It is the class of the account. Without one, +B makes a bot. A user who is not logged in counts as a person
-        only as long as no account of a person exists. Users of a server that nobody vouches for have no class; +B
-        alone still shows which of them are programs.
+        It is the class of the account. Without an account, mode +B makes a bot, and a user who is not logged in counts
+        as a person only as long as no account of a person exists. Users of a server that nobody vouches for have no
+        class; +B alone still shows which of them are programs.
         """
         if not is_vouched:
             self.kind = UserClass.UNKNOWN
@@ -94,7 +94,7 @@ class User:
 
     @property
     def is_agent(self) -> bool:
-        """Return whether this is a program, by class or by +B, which anybody can set."""
+        """Return whether the user is a program, by class or by mode +B, which anybody can set."""
         return self.kind in (UserClass.AGENT, UserClass.BOT) or "B" in self.modes
 
 
@@ -124,22 +124,22 @@ class Channel:
 
     @property
     def is_registered(self) -> bool:
-        """Return whether it is saved on disk, with or without members."""
+        """Return whether the channel is registered: saved on disk, with or without members."""
         return ChannelMode.REGISTERED in self.flags
 
     @property
     def is_kept(self) -> bool:
-        """Return whether it stays when its last member leaves."""
+        """Return whether the channel stays when its last member leaves."""
         return self.standing or self.is_registered
 
     @property
     def is_bounded(self) -> bool:
-        """Return whether it is hidden from some servers of the mesh."""
+        """Return whether the channel is hidden from some servers of the mesh."""
         return self.shared is not None or ChannelMode.LOCAL in self.flags
 
     @property
     def is_open(self) -> bool:
-        """Return whether anybody may join and see that it exists."""
+        """Return whether anybody may join the channel and see that it exists."""
         return self.key is None and _CLOSING.isdisjoint(self.flags)
 
     def is_founder(self, user: User) -> bool:
@@ -151,7 +151,10 @@ class Channel:
         self.is_guarded = bool(self.flags & {"m", "C"} or self.lists.get("b"))
 
     def keep_absent(self, part: str, held: bool) -> None:
-        """Remember a rank that an absent user was given or lost; elsewhere they may be present."""
+        """Record that an absent user was given (``held``) or lost a rank:
+
+        on other servers the user may be present.
+        """
         self.absent[part] = held
         if len(self.absent) > _MOST_ABSENT:
             oldest = next(iter(self.absent))
@@ -201,7 +204,7 @@ def covers(mask: str, user: User) -> bool:
 
 
 def full_mask(text: str) -> str:
-    """Return a mask with its missing parts filled in by ``*``; empty if there is none."""
+    """Return a ban mask with missing parts filled in by ``*``; empty if the text is no mask."""
     mute = MUTE if text.startswith(MUTE) else ""
     bare = text.removeprefix(mute)
     if bare in ("", ACCOUNT):
@@ -216,7 +219,7 @@ def symbols(status: str, every: bool) -> str:
 
 
 def reaches(held: str, status: str) -> bool:
-    """Return whether these member modes include the rank of this prefix."""
+    """Return whether member modes ``held`` include the rank of the prefix ``status``."""
     for mode, symbol in MEMBER_MODES.items():
         if mode in held:
             return True

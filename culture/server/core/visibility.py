@@ -43,5 +43,5 @@ def no_such_channel(network: Network, asker: User, name: str) -> str:
 
 
 def hinted(text: str, suggestion: str | None) -> str:
-    """Return the text with a suggestion, if there is one."""
+    """Return the text with "did you mean" and the suggestion, if there is one."""
     return text if suggestion is None else f"{text}; did you mean {suggestion}?"

@@ -32,7 +32,7 @@ def welcome(ctx: Context) -> None:
 
 
 def show_channels(ctx: Context) -> None:
-    """Send a new session of a present user the user's channels."""
+    """Send a new session the channels that its user is already in."""
     for channel in sorted(ctx.user.channels, key=lambda each: each.name):
         show_join(ctx, channel)
 

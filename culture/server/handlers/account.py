@@ -27,17 +27,20 @@ _BEFORE_CONNECT = "before-connect"
 
 
 def may_make_account(ctx: Context) -> bool:
-    """Return whether this session may make an account."""
+    """Return whether this session may create an account: allowed by settings, on a private connection."""
     return ctx.config.self_registration != "off" and is_private(ctx)
 
 
 def offer(ctx: Context) -> str | None:
-    """Return the value of the capability."""
+    """Return the value of the capability draft/account-registration; None if it is not offered."""
     return _BEFORE_CONNECT if _early(ctx) else None
 
 
 def _early(ctx: Context) -> bool:
-    """Return whether accounts may be made before registration: not around the server's password."""
+    """Return whether accounts may be created before registration.
+
+    Not if the server has a password.
+    """
     return ctx.config.self_registration == "anybody" and ctx.config.password is None
 
 
@@ -79,7 +82,7 @@ def _check_allowed(ctx: Context, verb: str, name: str) -> None:
 
 
 def _name(ctx: Context, requested: str) -> str:
-    """Return the account's name: the nick, without the server's prefix if nicks have one."""
+    """Return the name for a new account: the nick, without the server's prefix if nicks have one."""
     nick = ctx.session.nick if ctx.session.user is None else ctx.nick
     if nick is None:
         raise Failed("REGISTER", "NEED_NICK", "*", text="Choose a nick first")
@@ -153,7 +156,7 @@ def redeem(ctx: Context, message: Message) -> Later:
 
 
 def _redeemed(invitations: Invitations, store: AccountStore, name: str, key: str, password: str) -> str | Failed:
-    """Make the invited person's account and return a token of it (in a thread)."""
+    """Create the invited person's account and return a token for it (in a thread)."""
     token = ""
 
     def let_in(invitation: Invitation) -> None:

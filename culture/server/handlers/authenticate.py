@@ -34,7 +34,7 @@ def _certificate(ctx: Context) -> str | None:
 
 
 def is_private(ctx: Context) -> bool:
-    """Return whether nobody can read the connection: TLS or loopback."""
+    """Return whether nobody else can read the connection: it uses TLS or loopback."""
     return ctx.session.is_local or ctx.session.tls is not None
 
 
@@ -162,7 +162,7 @@ def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
 
 
 def _catch_up(ctx: Context) -> None:
-    """Read the accounts again if they changed: one made a moment ago can log in at once."""
+    """Read the accounts file again if it changed, so that a new account can log in at once."""
     try:
         ctx.parts.accounts.catch_up()
     except AccountsError as error:

@@ -114,7 +114,7 @@ def _end(ctx: Context) -> Later | None:
 
 
 def _answer(ctx: Context, action: str, words: list[str]) -> None:
-    """Send one line, or for LS and LIST to a client of version 302 several, marked with ``*``."""
+    """Send the capabilities in one line, or to a client of version 302 in several marked with ``*``."""
     nick = ctx.session.nick or "*" if ctx.session.user is None else ctx.nick
     *most, last = lines(words, _ROOM if ctx.session.caps.version >= VERSION_302 else _ONE_LINE)
     for line in most:

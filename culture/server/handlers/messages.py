@@ -85,7 +85,7 @@ def client_tags(message: Message) -> Mapping[str, str]:
 
 
 def _is_forged(key: str) -> bool:
-    """Return whether this looks like a tag that only servers set."""
+    """Return whether a tag has a key that only servers may set."""
     return key.startswith(f"+{VENDOR}") and key not in _THEIRS
 
 
@@ -139,7 +139,10 @@ def _is_ctcp(text: str) -> bool:
 
 
 def _fitting(lines: tuple[Line, ...], most: int) -> tuple[Line, ...]:
-    """Split the lines that the sender's name makes too long; the rest is a further line."""
+    """Split lines that exceed ``most`` bytes.
+
+    Each rest becomes a further line that continues it.
+    """
     fitting = []
     for text, concat in lines:
         first, *rest = cut_line(text, most)

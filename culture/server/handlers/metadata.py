@@ -212,7 +212,7 @@ def _check_may_set(ctx: Context, target: MetadataTarget, key: str) -> None:
 
 
 def _may_call_agents(ctx: Context) -> bool:
-    """Return whether the user may set tags, which invite agents to the channel."""
+    """Return whether the user may set a channel's tags, which invite agents to the channel."""
     return not ctx.network.knows_people or ctx.user.kind in (UserClass.HUMAN, UserClass.AGENT)
 
 

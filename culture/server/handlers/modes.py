@@ -124,7 +124,7 @@ def _release(ctx: Context, channel: Channel) -> None:
 
 
 def _valid(ctx: Context, channel: Channel, changes: list[ModeChange]) -> Iterator[ModeChange]:
-    """Yield the valid changes in final form, as many as one command may have (MODES in 005)."""
+    """Yield the valid mode changes in final form, up to the limit of one command (MODES in 005)."""
     left = ctx.config.limits.modes
     for change in changes:
         left -= change.param is not None
@@ -165,7 +165,10 @@ def _member(ctx: Context, channel: Channel, nick: str, is_promoted: bool) -> str
 
 
 def _mask(ctx: Context, channel: Channel, mode: str, text: str) -> str:
-    """Return the mask in full, spelled as on the list; refuse one that does not fit its line."""
+    """Return a list mask in full, spelled as on the list.
+
+    Refuse one that is too long for its line.
+    """
     mask = full_mask(text)
     if not mask or " " in mask or mask.startswith(":"):
         raise Refused(Numeric.ERR_INVALIDMODEPARAM, channel.name, mode, text, text="This is not a mask")
@@ -212,7 +215,7 @@ def _last_changes(changes: Iterable[ModeChange]) -> list[ModeChange]:
 
 
 def _effective(ctx: Context, channel: Channel, changes: list[ModeChange]) -> Iterator[ModeChange]:
-    """Yield the changes that have an effect, as far as the lists have room."""
+    """Yield the mode changes that have an effect, as far as the lists have room."""
     limit = ctx.config.limits.list_entries
     listed = sum(map(len, channel.lists.values()))
     for change in changes:

@@ -52,7 +52,10 @@ def _take_back_older(ctx: Context, name: str, msgid: str, why: str | None, trace
 
 
 def _target(ctx: Context, name: str) -> tuple[str, Channel | None]:
-    """Return the channel or nick as it is spelled; Failed if the user is not there."""
+    """Return the channel or nick as it is spelled.
+
+    Failed if the user is not in it or it does not exist.
+    """
     if not is_channel(name):
         other = ctx.network.user(name)
         if other is None:

@@ -18,13 +18,13 @@ class Owner(Protocol):
     """The receiver of what a connection reads."""
 
     def receive(self, data: bytes) -> None:
-        """Take bytes from the client."""
+        """Process bytes that the connection has read from the client."""
 
     def allowance(self) -> int:
         """Return how many bytes may wait for this client before it is disconnected as too slow."""
 
     def lost(self, reason: str) -> None:
-        """Handle the loss of the connection, which was not our wish."""
+        """Handle the loss of the connection, which we did not request."""
 
 
 class ClientConnection:
@@ -64,12 +64,12 @@ class ClientConnection:
         self.read_size = _READ_SIZE  # bytes read per turn at most
 
     def start(self, owner: Owner | None) -> None:
-        """Read for this owner; with None, read only until the other side closes."""
+        """Start reading for this owner; with None, read only until the other side closes."""
         self.owner = owner
         self._poller.watch(self._socket.fileno(), self._ready)
 
     def begin(self) -> None:
-        """Let the layer send its first bytes, on a connection that we made (TLS handshake)."""
+        """Let the layer send its first bytes (TLS handshake), on a connection that we opened."""
         if self._layer is not None:
             self._unwrap(b"", self._layer)
 
@@ -89,12 +89,12 @@ class ClientConnection:
         return len(self._backlog)
 
     def peer_uid(self) -> int | None:
-        """Return the uid of the client's process, if it runs on this machine and is known."""
+        """Return the uid of the client's process, if it runs on this machine and can be determined."""
         owner = self.peer_owner()
         return None if owner is None else owner[0]
 
     def peer_owner(self) -> tuple[int, int] | None:
-        """Return uid and inode of the client's socket, if it is on this machine and known."""
+        """Return uid and inode of the client's socket, if it is on this machine and can be determined."""
         try:
             return owner_of(self._socket.getpeername()[:2], self._socket.getsockname()[:2])
         except OSError:
@@ -192,7 +192,10 @@ class ClientConnection:
                 self._unwrap(data, self._layer)
 
     def _unwrap(self, data: bytes, layer: Layer) -> None:
-        """Decode data by the layer for the owner, and write the layer's own answer."""
+        """Decode data by the layer (such as TLS) and pass it to the owner.
+
+        Write the layer's own reply.
+        """
         fault = None
         try:
             data = layer.decode(data)

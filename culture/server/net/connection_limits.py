@@ -139,7 +139,7 @@ class ConnectionGroups:
             del self._sizes[group], self._unregistered[group]
 
     def _has_room(self, group: str) -> bool:
-        """Return whether there is a free descriptor outside of the reserve, or one could be freed."""
+        """Return whether a connection of this group has a free descriptor, or one could be freed for it."""
         most = descriptors()
         reserve = max(_LEAST_RESERVE, min(_LARGEST_RESERVE, most // _PART_RESERVED))
         if self._free(most) > reserve:
@@ -158,7 +158,7 @@ class ConnectionGroups:
         self._unregistered.setdefault(group, {})[session] = None
 
     def _by_priority(self) -> Iterator[str]:
-        """Yield the groups in the order in which they lose connections."""
+        """Yield the connection groups in the order in which they lose connections."""
         yield from [group for group, _ in self._sizes.most_common() if group not in (_OWN, _REMOTE)]
         yield from (group for group in (_REMOTE, _OWN) if group in self._sizes)
 
@@ -194,13 +194,13 @@ def _end(session: Session, why: str) -> None:
 
 
 def descriptors() -> int:
-    """Return how many descriptors this process may have."""
+    """Return how many file descriptors this process may open."""
     limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return limit if limit != resource.RLIM_INFINITY else 1 << 30
 
 
 def used_descriptors() -> int:
-    """Return how many descriptors this process has now, or a guess where that is unknown."""
+    """Return how many file descriptors this process has open, or a guess where that is unknown."""
     try:
         return len(os.listdir("/proc/self/fd"))
     except OSError:

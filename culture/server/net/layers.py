@@ -18,19 +18,19 @@ class Layer(Protocol):
 
     @property
     def is_open(self) -> bool:
-        """Return whether the handshake is complete; before, ``encode`` drops its data."""
+        """Return whether the layer's handshake is complete; before, ``encode`` drops its data."""
 
     def decode(self, data: bytes) -> bytes:
         """Return lines from bytes of the wire; raise LayerError if the connection has to end."""
 
     def encode(self, data: bytes) -> bytes:
-        """Return bytes for the wire from whole lines, after what the layer itself has to send."""
+        """Return bytes for the wire from whole lines, after the bytes that the layer itself has to send."""
 
     def outgoing(self) -> bytes:
-        """Return what the layer itself has to send; to be called after each ``decode``."""
+        """Return bytes that the layer itself has to send; to be called after each ``decode``."""
 
     def close(self) -> None:
-        """End the protocol of the layer; ``outgoing`` then has its last bytes."""
+        """End the layer's protocol; ``outgoing`` then has its last bytes."""
 
 
 class Stack:
@@ -60,18 +60,18 @@ class Stack:
         return data
 
     def encode(self, data: bytes) -> bytes:
-        """Encode through all layers, down to the socket."""
+        """Encode lines through all layers, down to the socket."""
         for layer in reversed(self.layers):
             data = layer.encode(data)
         return data
 
     def outgoing(self) -> bytes:
-        """Return what the layers have to send, each encoded by those below it."""
+        """Return the bytes that the layers have to send, each encoded by the layers below it."""
         data, self._goodbye = self._goodbye, b""
         return data + self._pending()
 
     def close(self) -> None:
-        """End all layers from the top, so that each one's last bytes pass those below it."""
+        """End all layers from the top, so that the last bytes of each pass the layers below it."""
         for layer in reversed(self.layers):
             layer.close()
             self._goodbye += self._pending()

@@ -39,12 +39,12 @@ class Listener:
         self._socket = _bind(address)
 
     def __str__(self) -> str:
-        """Return the address in use, for the log."""
+        """Return the listener's address, for the log."""
         return f"{self._address.host} port {self.port}"
 
     @property
     def port(self) -> int:
-        """Return the port in use, also if any free one was asked for."""
+        """Return the port in use, also if the configured port is 0 (any)."""
         port: int = self._socket.getsockname()[1]
         return port
 

@@ -52,7 +52,7 @@ class Poller:
         self.received = self.sent = 0  # bytes of all sockets
 
     def start(self) -> None:
-        """Serve from the running event loop."""
+        """Serve the sockets from the running event loop."""
         if not self.is_driven:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._set.fileno(), self.serve, 0)
@@ -66,7 +66,7 @@ class Poller:
             self._set.close()
 
     def close(self) -> None:
-        """Close the set itself."""
+        """Close the epoll set itself."""
         self._set.close()
 
     def watch(self, descriptor: int, ready: Ready | None, events: int = READ) -> None:
@@ -117,7 +117,7 @@ class Poller:
         return others
 
     def _call(self, events: Events) -> Events:
-        """Run callbacks; return events without one."""
+        """Run the callbacks of these events; return the events without one."""
         ready = self._ready
         others = []
         for event in events:

@@ -154,7 +154,7 @@ def _dialling_context(own: Tls | None) -> SSL.Context:
 
 
 def context(settings: Tls) -> SSL.Context:
-    """Return the TLS context of a listener; StartError if certificate or key cannot be used."""
+    """Return the TLS context of a listener; StartError if its certificate or key cannot be used."""
     shared = SSL.Context(SSL.TLS_SERVER_METHOD)
     shared.set_min_proto_version(SSL.TLS1_2_VERSION)
     shared.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE)

@@ -322,7 +322,7 @@ def _masked(content: bytes, mask: bytes) -> bytes:
 
 
 def _closing_code(content: bytes) -> int | None:
-    """Return the code that answers a closing frame: its own, unless that is not allowed (§7.4)."""
+    """Return the close code that answers a closing frame: its own, or a protocol error (RFC 6455 §7.4)."""
     if not content:
         return None
     code = int.from_bytes(content[:2])

@@ -62,7 +62,7 @@ class Guard:
         return Later(self._waited(message, outcome.work), partial(self._go_on, message, outcome.then))
 
     async def _waited(self, message: Message, work: Awaitable[Any]) -> Any:
-        """Return the result of a Later's work, or its error wrapped, to be raised later."""
+        """Return the result of a Later's work, or its error wrapped in ``_Raised``, to be raised later."""
         try:
             return await work
         except (Refused, Failed) as declined:
@@ -83,7 +83,7 @@ class Guard:
             yield wire(Message("FAIL", self._forgive(message, error).params, server))
 
     def _forgive(self, message: Message, error: BaseException) -> Failed:
-        """Count an error of a verb and return the FAIL for the client."""
+        """Count an error of a verb, and return the FAIL for the client."""
         if is_end(error):
             raise error
         self._failures += 1

@@ -33,7 +33,7 @@ class WrongSkill(StartError):
 
 
 def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
-    """Yield the wanted skills with their settings: federation, built-in ones, then ``skills``.
+    """Yield the configured skills with their settings: federation, built-in ones, then ``skills``.
 
     Federation comes first: an event that a skill publishes must not reach other servers before the event that caused
     it.

@@ -130,7 +130,7 @@ class Skills:
         return state.skill if state is not None and state.guard.off is None else None
 
     def has(self, name: str) -> bool:
-        """Return whether a skill of this name was wanted, working or not."""
+        """Return whether a skill of this name is configured, working or not."""
         return name in self._states
 
     @property
@@ -161,7 +161,7 @@ class Skills:
             self._blame(state, error)
 
     async def leave(self, patience: float) -> None:
-        """Let the working skills say goodbye within ``patience`` seconds, before any stops."""
+        """Call ``leave`` of the working skills, within ``patience`` seconds, before any skill stops."""
         states = [state for state in self._working() if state.is_started]
         await asyncio.gather(*(self._end(state, "leave", patience) for state in states))
 

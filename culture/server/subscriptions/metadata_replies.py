@@ -19,7 +19,7 @@ ALL = "*ALL"
 
 
 def offer(ctx: Context) -> str:
-    """Return the value of the capability: the limits for a client."""
+    """Return the value of the metadata capability: the limits for a client."""
     limits = ctx.config.limits
     return (
         f"before-connect,max-subs={limits.metadata_subs},max-keys={limits.metadata_keys},"
@@ -36,7 +36,7 @@ def answer(ctx: Context, rows: Iterable[Message], kind: str, *params: str) -> No
 
 
 def row(ctx: Context, target: str, key: str, value: str | None) -> Message:
-    """Return the line for this client: 761, or 766 without a value."""
+    """Return the reply line with a metadata value for this client: 761, or 766 without a value."""
     return key_row(ctx.router.name, ctx.nick, target, key, value)
 
 
@@ -71,7 +71,7 @@ def show_synced(ctx: Context, target: User | Channel) -> None:
 
 
 def sync_elsewhere(ctx: Context, target: str) -> None:
-    """Tell the user's other sessions that they can ask for the values of a new target (774)."""
+    """Send the user's other sessions 774: they can request the values of a new target."""
     for session in ctx.router.sessions.get(ctx.user, ()):
         if session is not ctx.session and is_aware(session):
             session.push(wire(sync_later(ctx, target)))
@@ -86,7 +86,7 @@ def synced(ctx: Context, target: User | Channel) -> Iterator[Message]:
 
 
 def synced_all(ctx: Context) -> Iterator[Message]:
-    """Yield the subscribed values of everything that this session gets changes of."""
+    """Yield the subscribed values of every target whose changes this session gets."""
     users = [
         user
         for user in list(ctx.network.users.values())
@@ -109,7 +109,7 @@ def _values(ctx: Context, owners: list[User | Channel]) -> Iterator[Message]:
 
 
 def sync_later(ctx: Context, target: str) -> Message:
-    """Return 774, which says that values can be asked for."""
+    """Return the line 774, by which a client learns that it can request values."""
     return ctx.numeric(Numeric.RPL_METADATASYNCLATER, target, "0", text=f"Ask with {VERB} {target} SYNC")
 
 

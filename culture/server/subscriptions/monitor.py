@@ -58,7 +58,7 @@ class Monitors:
             del self._watchers[folded]
 
     def clear(self, session: Session) -> None:
-        """Watch no nick any more; also called when the session ends."""
+        """Stop watching all nicks; also called when the session ends."""
         for nick in self.watched(session):
             self.remove(session, nick)
         self._watched.pop(session, None)

@@ -30,7 +30,10 @@ Markers = dict[str, str]
 
 
 def valid_time(text: str) -> bool:
-    """Return whether this is a valid server-time; such texts compare like the times."""
+    """Return whether the text is a valid server-time.
+
+    Such texts sort in the order of their times.
+    """
     if not _TIME.fullmatch(text):
         return False
     try:

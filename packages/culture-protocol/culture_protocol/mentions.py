@@ -62,7 +62,7 @@ def calls_all(text: str) -> bool:
 
 
 def _calls(text: str) -> Iterator[tuple[list[str], bool]]:
-    """Yield each mention: the folded names it may mean, longest first, and whether it has ``@``."""
+    """Yield each mention: the folded nicks or name parts it may mean, longest first, and whether it has ``@``."""
     if "`" in text or "://" in text or "\x03" in text or "\x04" in text:
         text = _QUIET.sub(" ", text)
     for match in _CALL.finditer(text):
@@ -76,7 +76,7 @@ def _calls(text: str) -> Iterator[tuple[list[str], bool]]:
 
 
 def _members_by_name(wanted: set[str], members: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return members by folded nick, and by name part if it is unique, as far as wanted."""
+    """Return those members that ``wanted`` names: by folded nick, and by unique name part."""
     nicks: dict[str, str] = {}
     parts: dict[str, str] = {}
     members = list(members)

@@ -67,7 +67,10 @@ def format_changes(changes: Iterable[ModeChange], limit: int = 12, room: int = 3
 
 
 def groups(changes: Iterable[ModeChange], limit: int = 12, room: int = 300) -> Iterator[list[ModeChange]]:
-    """Yield the changes grouped by MODE line; one that is too long for any stands alone."""
+    """Yield the changes grouped by MODE line.
+
+    A change that is too long for any line stands alone.
+    """
     group: list[ModeChange] = []
     count = size = 0
     for change in changes:

@@ -18,7 +18,10 @@ _LONGEST_GRAPHEME = 40
 
 
 def room(prefix: str, verb: str, target: str) -> int:
-    """Return the bytes left for the text of a relayed line; more is refused with 417."""
+    """Return the bytes left for the text of a relayed line.
+
+    Longer text is refused with numeric 417.
+    """
     return LINE_LIMIT - len(f":{prefix} {verb} {target} :\r\n".encode())
 
 
@@ -49,7 +52,7 @@ def split_text(text: str, room: int) -> list[str]:
 
 
 def cut_line(line: str, room: int) -> list[str]:
-    """Return a line as pieces of at most ``room`` bytes; joined they are the line."""
+    """Cut a line into pieces of at most ``room`` bytes; joined, the pieces are the line again."""
     if room < 4:
         raise ValueError("no room for a character")
     return list(_pieces(line, room, code=True)) or [""]
@@ -65,7 +68,7 @@ def _pieces(line: str, room: int, *, code: bool) -> Iterator[str]:
 
 
 def _fitting(line: str, room: int) -> int:
-    """Return how many characters of the line fit."""
+    """Return how many characters of the line fit into ``room`` bytes of UTF-8."""
     window = line[:room]
     raw = window.encode()
     return len(window) if len(raw) <= room else len(raw[:room].decode(errors="ignore"))
@@ -82,7 +85,7 @@ def _cut(line: str, end: int, *, code: bool) -> tuple[str, str]:
 
 
 def _grapheme(line: str, end: int) -> int:
-    """Return the last position up to ``end`` between two graphemes; ``end`` if none is near."""
+    """Return the last position up to ``end`` between two graphemes; ``end`` if none is near it."""
     for place in range(end, max(0, end - _LONGEST_GRAPHEME), -1):
         if not _belongs_together(line, place):
             return place

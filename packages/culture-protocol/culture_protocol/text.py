@@ -79,7 +79,7 @@ _SELECTORS = re.compile(f"[{_TEXT_STYLE}{_EMOJI_STYLE}]+")
 
 
 def clean(text: str, profile: Profile) -> str:
-    """Return the text as this reader may have it (see the module)."""
+    """Return the text cleaned for the reader of this profile (see the module docstring)."""
     if not (text.isprintable() and (text.isascii() or _PLAIN.fullmatch(text))):
         text = _visible(text, profile)
     return _broken_frame(text) if profile is Profile.MODEL else text
@@ -139,7 +139,7 @@ class _Letters(dict[int, str | None]):
 
 
 def _replacement(letter: str, profile: Profile) -> str | None:
-    """Return the character, its replacement, or None to drop it."""
+    """Return what replaces a character in text for this profile: itself, another, or None to drop it."""
     if letter in "\n\t":
         return _control(letter, profile) if letter == "\n" or profile is Profile.INDEX else letter
     if letter == _EMPTY_SPACE or unicodedata.category(letter) == "Zs":
@@ -185,7 +185,7 @@ def _combines(letter: str) -> bool:
 
 
 def _around(run: re.Match[str]) -> tuple[str, str]:
-    """Return the characters before and after a run; empty at the ends of the text."""
+    """Return the characters before and after a matched run; empty at the ends of the text."""
     return run.string[run.start() - 1 : run.start()], run.string[run.end() : run.end() + 1]
 
 
@@ -241,18 +241,24 @@ _ROLE = re.compile(r"^([^\w\n]*(?:Human|Assistant|System|User|HUMAN|ASSISTANT|SY
 
 
 def name_in_prompt(name: str) -> str:
-    """Return a nick, channel, account or id as one word of a prompt, without signs of the frame."""
+    """Return a nick, channel, account or id as one word of a prompt, without the characters that structure prompts."""
     word = "_".join(clean(name, Profile.MODEL).split()).translate(_IN_NAMES)
     return word if len(word) <= LONGEST_NAME else f"{word[: LONGEST_NAME - 1]}…"
 
 
 def fact_in_prompt(text: str) -> str:
-    """Return foreign text as one fact of a prompt: ``(fact; fact)``, without those signs."""
+    """Return foreign text for use as one item of a ``(fact; fact)`` list in a prompt.
+
+    Parentheses and semicolons in it are replaced, so that it cannot end the item or add another.
+    """
     return one_line(text, Profile.MODEL).translate(_IN_FACTS)
 
 
 def _broken_frame(text: str) -> str:
-    """Return the text with the signs of the frame replaced by similar ones."""
+    """Return the text with imitations of a prompt's structure (tags, labels, roles) made harmless.
+
+    Their first and last characters are replaced by similar ones.
+    """
     if "<" in text:
         text = _TAG.sub(lambda found: _with_similar(found[0]), text)
     if "[" in text:
@@ -265,7 +271,7 @@ def _broken_frame(text: str) -> str:
 
 
 def _with_similar(tag: str) -> str:
-    """Return a tag or label with its first and last signs replaced."""
+    """Return a tag or label with its brackets replaced by similar characters."""
     opening, closing = tag[0], {"<": ">", "[": "]"}[tag[0]]
     inner = tag.lstrip(opening)
     bare = inner.rstrip(closing)

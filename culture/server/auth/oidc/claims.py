@@ -20,7 +20,10 @@ class Bearing(NamedTuple):
 
 
 def judged(claims: Json, settings: Oidc, now: float) -> Bearing:
-    """Return the user of the token if it is for us and valid now; Rejected else (RFC 7519 §4.1)."""
+    """Return the user of a token.
+
+    Raise Rejected unless it is valid now and issued for this server.
+    """
     if claims.get("iss") != settings.issuer:
         raise Rejected("it is another issuer's")
     if settings.audience not in _several(claims.get("aud")):
@@ -54,7 +57,10 @@ def _time(claims: Json, name: str) -> float:
 
 
 def _class(claims: Json, settings: Oidc) -> UserClass:
-    """Return the class for the values of the claim; the class of a program wins over human."""
+    """Return the user class for the values of the class claim.
+
+    A program's class wins over human.
+    """
     if settings.class_claim is None:
         return UserClass.UNKNOWN
     texts, classes = _several(claims.get(settings.class_claim)), settings.classes
@@ -69,7 +75,7 @@ def _class(claims: Json, settings: Oidc) -> UserClass:
 
 
 def _several(value: object) -> set[str]:
-    """Return the texts of a value: one text, or a list of them; else none."""
+    """Return a claim as a set of texts: from one text, or from a list; empty for anything else."""
     if isinstance(value, str):
         return {value}
     return {each for each in value if isinstance(each, str)} if isinstance(value, list) else set()

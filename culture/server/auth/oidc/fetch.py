@@ -44,7 +44,7 @@ def fetch(url: str, end: float, user: str | None = None) -> Json:
 
 
 def json_object(data: bytes) -> Json:
-    """A JSON object without NaN or a key said twice; raises ValueError."""
+    """Parse a JSON object; ValueError for NaN or a repeated key."""
     try:
         found = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError as error:

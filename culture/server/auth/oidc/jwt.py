@@ -58,7 +58,7 @@ def read_header(token: str) -> JwtHeader:
 
 
 def verified_claims(token: str, key: PyJWK) -> Json:
-    """The claims of a token that this key has signed; raises Rejected."""
+    """Return the claims of a token that this key has signed; raises Rejected for any other."""
     try:
         payload = _JWS.decode(token, key, algorithms=[key.algorithm_name])
     except (PyJWTError, ValueError) as error:

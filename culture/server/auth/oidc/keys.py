@@ -87,7 +87,10 @@ class Jwks:
         self._asked = float("-inf")
 
     def key(self, kid: str) -> PyJWK | None:
-        """The key of that id, asked for where it is not known; None when the issuer has none."""
+        """Return the issuer's key with this id, fetched if it is not in memory.
+
+        None if the issuer has none.
+        """
         known = self._known(kid)
         # Whoever has a key does not wait for somebody else's question.
         if not (known and self._is_fresh()) and self._turn.acquire(blocking=known is None):
@@ -105,7 +108,7 @@ class Jwks:
         return 0 <= self._clock() - self._held.since < self._settings.refresh
 
     def _look(self, kid: str) -> None:
-        """Ask, unless somebody just has."""
+        """Fetch the issuer's keys, unless this key is fresh or the last fetch was a moment ago."""
         now = self._clock()
         if (self._known(kid) and self._is_fresh()) or 0 <= now - self._asked < PAUSE:
             return
@@ -127,7 +130,10 @@ class Jwks:
         return keys
 
     def _discovered(self, end: float) -> str:
-        """Where the keys are (OpenID Connect Discovery 1.0 §4.3: it must be this issuer that says so)."""
+        """Return the URL of the keys from the issuer's metadata, which must name this issuer.
+
+        See OpenID Connect Discovery 1.0 §4.3.
+        """
         document = fetch(self._settings.configuration, end, self._settings.user)
         url = document.get("jwks_uri")
         if document.get("issuer") != self._settings.issuer:
@@ -138,7 +144,7 @@ class Jwks:
 
 
 def _may_lead_to(issuer: str, url: str) -> bool:
-    """An issuer with https does not lead to keys without it, not even on this machine."""
+    """Return whether the keys may be fetched from this URL: https, unless the issuer itself is http."""
     try:
         trusted_address(url)
     except ValueError:

@@ -31,7 +31,10 @@ class IssuedTokens:
         return self._settings.configuration
 
     def check(self, token: str, authzid: str) -> Done | LoginFailed:
-        """Return the login for a token; waits for issuer and disk, so call it in a thread."""
+        """Log in the user of a token; return the result.
+
+        Waits for issuer and disk, so call it in a thread.
+        """
         try:
             account = self._account(self._bearing(token))
             if authzid and self._accounts.bare(authzid) != self._accounts.bare(account.name):

@@ -102,7 +102,7 @@ def mark(channel: Channel, version: int, stamp: EventId, part: str) -> None:
 
 
 def part_of(change: ModeChange) -> str:
-    """Return the key of the part that a change of modes sets."""
+    """Return the key of the channel part that a mode change sets, such as ``b:mask``."""
     _, mode, param = change
     if mode in MEMBER_MODES:
         return f"{mode}:{fold(param or '')}"
