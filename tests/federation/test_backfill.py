@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from culture.federation import admission
+from culture.federation import admission, log
 from culture.federation.link import Stage
 from culture.federation.log import EventLog
 from culture.protocol.message import Message
@@ -398,6 +398,26 @@ async def test_what_could_not_be_kept_at_all_is_told_as_a_gap(tmp_path: Path) ->
         bravo.mesh.backfill.acknowledge()
         await made.heal()
         assert alfa.mesh.backfill.gaps == {"bravo": 3}
+
+
+async def test_only_what_is_on_disk_is_acknowledged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crash after the first commit must not lose what waits for the second: the peer tells it again."""
+    monkeypatch.setattr(log, "_AT_ONCE", 1)
+    async with net(tmp_path, PAIR) as made:
+        await made.heal()
+        await made.settle()
+        alfa, bravo = made.servers["alfa"], made.servers["bravo"]
+        for _ in range(3):
+            alfa.say("#x")
+            await made.carry(PAIR[0])
+        link, seen = bravo.mesh.links["alfa"].link, list[bool]()
+        assert bravo.mesh.log.waiting > 3
+        while bravo.mesh.log.waiting:
+            assert bravo.mesh.log.write_some()
+            await made.breathe()
+            assert link.confirmed == bravo.mesh.log.durable["alfa"].position
+            seen.append(link.confirmed == bravo.mesh.log.cursors["alfa"].position)
+        assert not seen[0] and seen[-1]
 
 
 async def test_typing_is_passed_on_and_kept_nowhere_reactions_are(tmp_path: Path) -> None:

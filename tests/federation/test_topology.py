@@ -110,6 +110,19 @@ def test_what_is_said_of_us_is_not_believed() -> None:
     assert known.ways() == {}
 
 
+def test_what_is_known_already_is_no_news() -> None:
+    """What is passed on as news comes back over every other link: of the same version it must go no further."""
+    known = Topology("a")
+    known.direct = {"b"}
+    said = LinkState(7, frozenset("ac"), "b", "")
+    assert known.take("b", said)
+    assert not known.take("b", said)
+    assert not known.take("b", said._replace(peers=frozenset("a"))), "the first of a version holds"
+    assert not known.take("b", said._replace(version=6))
+    assert known.states["b"] == said
+    assert known.take("b", said._replace(version=8))
+
+
 def test_names_that_somebody_makes_up_do_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology, "MOST_SERVERS", 2)
     known = Topology("a")

@@ -68,6 +68,22 @@ class TestForged:
             assert await heard(ori) == [] and ircd.parts.network.user("spark-ori") is not None
 
     @pytest.mark.fault("D13")
+    async def test_nobody_here_is_shown_as_typing_at_a_peers_word(self, tmp_path: Path) -> None:
+        async with (
+            linked(tmp_path) as (ircd, peer),
+            registered(ircd.port, "spark-ori") as ori,
+            registered(ircd.port, "spark-eve", "message-tags") as eve,
+        ):
+            for each in (ori, eve):
+                await each.join("#general")
+            peer.event("TAGMSG #general", "spark-ori!~ori@host", "+typing=active", "spark")
+            peer.arrive("thor-bob")
+            peer.join("thor-bob", "#general")
+            peer.event("TAGMSG #general", BOB, "+typing=active")
+            typing = await eve.expect("TAGMSG", "#general")
+            assert typing.source.startswith("thor-bob!")
+
+    @pytest.mark.fault("D13")
     async def test_not_for_a_server_that_is_linked_itself(self, tmp_path: Path) -> None:
         async with (
             linked(tmp_path) as (ircd, thor),
@@ -301,6 +317,32 @@ class TestNoAuthority:
                     ("#general", "hello"),
                     ("spark-ori", "hello"),
                 ]
+
+    @pytest.mark.fault("D13")
+    async def test_nor_for_a_server_behind_a_peer_with_a_say(self, tmp_path: Path) -> None:
+        """Nothing is configured for that server here: the peer that it is reached over stands for it."""
+        links = (LinkConfig(name="thor", secret=SECRET), LinkConfig(name="odin", secret=SECRET, trust="no_authority"))
+        async with (
+            serving(tmp_path, links=links) as ircd,
+            raw_peer(ircd) as thor,
+            raw_peer(ircd) as odin,
+            registered(ircd.port, "spark-ori") as ori,
+        ):
+            await ori.join("#general")
+            await thor.link()
+            thor.send(f"@peers=spark,frey;epoch={EPOCH} :thor LINKSTATE thor 5 :x")
+            thor.send("@peers=thor;epoch=f4e70000 :frey LINKSTATE frey 7 :x")
+            await thor.answered()
+            await odin.link("odin", log="odin", epoch="0d100000")
+            eve = "frey-eve!user@host"
+            for target in ("#general", "spark-ori"):
+                odin.event(f"PRIVMSG {target} :a lie", eve, origin="frey", epoch="f4e70000")
+            await odin.answered()
+            thor.seq = odin.seq - 2
+            for target in ("#general", "spark-ori"):
+                thor.event(f"PRIVMSG {target} :hello", eve, origin="frey", epoch="f4e70000")
+            await thor.answered()
+            assert await heard(ori) == [("#general", "hello"), ("spark-ori", "hello")]
 
     @pytest.mark.fault("D13")
     async def test_nor_have_they_one_by_another_server_while_their_own_link_is_down(self, tmp_path: Path) -> None:

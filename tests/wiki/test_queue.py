@@ -5,16 +5,17 @@ import logging
 import os
 import shutil
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from culture.wiki.client import LocalWiki
+from culture.wiki.client import LocalWiki, WikiClient
 from culture.wiki.errors import Conflict, DiskFull, NoSuchPage, WikiRefused, WikiUnavailable
 from culture.wiki.pages import Pages
 from culture.wiki.queue import QueuedWiki
 from culture.wiki.remote import RemoteWiki
 from culture.wiki.server import serving
-from culture.wiki.types import revision_of
+from culture.wiki.types import Written, revision_of
 from tests.support.ports import reserved
 from tests.support.small_disk import fill, small_disk
 from tests.wiki.git import clone, push
@@ -28,6 +29,54 @@ def away(wiki: Pages) -> Path:
 
 def back(wiki: Pages) -> None:
     wiki.folder.with_name("away").rename(wiki.folder)
+
+
+class Flickering:
+    """A wiki that is there for some calls, and away for others."""
+
+    def __init__(self, *there: bool) -> None:
+        self._there = list(there)
+        self.pages: list[str] = []
+
+    async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
+        if self._there and not self._there.pop(0):
+            raise WikiUnavailable("the wiki does not answer")
+        self.pages.append(page)
+        return Written(page, revision_of(text))
+
+
+async def test_no_write_overtakes_one_that_waits(tmp_path: Path) -> None:
+    """The wiki comes and goes between two calls: a later text of a page must not come before an earlier one."""
+    wiki = Flickering(False, False, True, True, False, True)
+    queued = QueuedWiki(cast(WikiClient, wiki), tmp_path / "queue")
+    assert (await queued.write("a", "1\n", "", "spark-em")).queued
+    assert (await queued.write("b", "2\n", "", "spark-em")).queued, "the wiki is there again, but a waits"
+    assert wiki.pages == [] and queued.waiting == 2
+    assert (await queued.write("c", "3\n", "", "spark-em")).queued, "it went away behind a and b"
+    assert wiki.pages == ["a", "b"]
+    assert not (await queued.write("d", "4\n", "", "spark-em")).queued
+    assert wiki.pages == ["a", "b", "c", "d"] and queued.waiting == 0
+
+
+async def test_queue_stops_at_the_first_write_that_fails(tmp_path: Path) -> None:
+    wiki = Flickering(False, False, False, False, True)
+    queued = QueuedWiki(cast(WikiClient, wiki), tmp_path / "queue")
+    for page in ("a", "b", "c"):
+        await queued.write(page, f"{page}\n", "", "spark-em")
+    assert await queued.drain() == [] and wiki.pages == []
+    assert [each.name for each in await queued.drain()] == ["a", "b", "c"]
+
+
+async def test_many_writes_come_in_their_order(tmp_path: Path) -> None:
+    """Whatever order the file system lists them in."""
+    names = [f"page-{number}" for number in range(40)]
+    wiki = Flickering(*(False for _ in names))
+    queued = QueuedWiki(cast(WikiClient, wiki), tmp_path / "queue")
+    for name in names:
+        await queued.write(name, "text\n", "", "spark-em")
+    assert queued.waiting == len(names)
+    await queued.drain()
+    assert wiki.pages == names
 
 
 async def test_writes_wait_and_come_in_their_order(wiki: Pages, tmp_path: Path) -> None:

@@ -63,12 +63,12 @@ class ScramClient:
     def bare(self) -> str:
         return f"n={self.name},r=fyko"
 
-    def final(self, server_first: str) -> bytes:
-        nonce, salt, iterations = (part[2:] for part in server_first.split(","))
+    def final(self, server_first: str, nonce: str = "") -> bytes:
+        given, salt, iterations = (part[2:] for part in server_first.split(","))
         self.salt = base64.b64decode(salt)
         salted = hashlib.pbkdf2_hmac("sha256", self.password.encode(), self.salt, int(iterations))
         client_key = hmac.digest(salted, b"Client Key", "sha256")
-        without_proof = f"c={base64.b64encode(self.header.encode()).decode()},r={nonce}"
+        without_proof = f"c={base64.b64encode(self.header.encode()).decode()},r={nonce or given}"
         message = f"{self.bare},{server_first},{without_proof}".encode()
         signature = hmac.digest(hashlib.sha256(client_key).digest(), message, "sha256")
         self.expected = hmac.digest(hmac.digest(salted, b"Server Key", "sha256"), message, "sha256")
@@ -235,6 +235,22 @@ def test_a_changed_last_message_fails(store: AccountStore, make: Make, change: s
     }[change]
     assert isinstance(exchange.step(changed), LoginFailed)
     assert isinstance(exchange.step(message), LoginFailed)
+
+
+@pytest.mark.parametrize("change", ["binding", "nonce"])
+def test_proof_of_another_exchange_is_refused(store: AccountStore, make: Make, change: str) -> None:
+    """The client proves that it knows the password, but signs another header (RFC 5802 §6), or another nonce."""
+    make("ori", "hunter2")
+    client, exchange = ScramClient("ori", "hunter2"), ScramExchange(store)
+    first = exchange.step(f"n,,{client.bare}".encode())
+    assert isinstance(first, Challenge)
+    if change == "binding":
+        client.header = "y,,"
+        message = client.final(first.data.decode())
+    else:
+        message = client.final(first.data.decode(), nonce="fykoelse")
+    assert isinstance(exchange.step(message), LoginFailed)
+    assert isinstance(exchange.step(b""), LoginFailed)
 
 
 def test_each_connection_is_offered_what_it_may_use() -> None:
