@@ -266,6 +266,27 @@ async def test_a_request_ends_some_time_after_its_client(serve: Serve, daemon: D
     await works(server)
 
 
+async def test_a_question_ends_with_its_client_and_what_was_begun_beside_it_goes_on(
+    serve: Serve, daemon: Daemon
+) -> None:
+    """Else the answer of a person would go to nobody; any other request is done to its end."""
+    server = await serve(limits=Limits(grace=100 * PATIENCE))
+    async with Wire(server.path) as client:
+        client.ask("irc_ask")
+        await asyncio.wait_for(daemon.waiting.wait(), PATIENCE)
+    await asyncio.wait_for(daemon.cancelled.wait(), PATIENCE)
+    daemon.waiting.clear()
+    daemon.cancelled.clear()
+    async with Wire(server.path) as client:
+        client.ask("wait")
+        await asyncio.wait_for(daemon.waiting.wait(), PATIENCE)
+    await hangs_up(server, daemon)
+    await asyncio.wait_for(daemon.cancelled.wait(), PATIENCE)
+    assert len([task for task in asyncio.all_tasks() if task.get_name() == "wait"]) == 1
+    daemon.let_go.set()
+    await works(server)
+
+
 async def test_who_still_waits_when_the_daemon_stops_is_told(server: SocketServer, daemon: Daemon) -> None:
     async with Wire(server.path) as client:
         client.ask("wait")

@@ -17,7 +17,9 @@ from culture.config import paths
 from culture.orchestrator.heartbeat import IDLE_QUESTION
 from culture.orchestrator.idle_judge import judge
 from culture.orchestrator.journal.state import Act, TaskStage
+from culture.orchestrator.repository.merge import NotMerged, merge
 from culture.orchestrator.repository.worktrees import Worktrees
+from culture.orchestrator.tasks.task_lines import TaskReport
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages, folder_of
@@ -361,6 +363,23 @@ async def test_two_tasks_that_change_one_file_hear_of_each_other_once(ircd: IRCd
         entries = team.context.store.state.announced
         await team.heartbeat.beat()
         assert team.context.store.state.announced == entries
+
+
+async def test_conflict_of_a_done_task_with_main_is_reported(ircd: IRCd, home: Path, project: Path) -> None:
+    """People changed main meanwhile: somebody has to decide before the merge, which refuses."""
+    config = team_yaml(home, project, ircd.port, {"manager": [{"when": "Your task is", "steps": [{"say": "ok"}]}]})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await ori.join("#project-demo")
+        await given(ori, team)
+        for folder, text in ((worktree(team), "mine"), (project, "theirs")):
+            (folder / "README.md").write_text(f"{text}\n")
+            git_in(folder, "commit", "--quiet", "-am", text)
+        team.task_end.report("demo-1", TaskReport.DONE, "it is mine", "spark-Ramona", "m9")
+        told = await heard(ori, "#project-demo", "both change")
+        assert told == "[demo-1] and main both change README.md: somebody has to say which holds."
+        await until(lambda: team.context.store.state.tasks["demo-1"].cleaned)
+        with pytest.raises(NotMerged, match=r"both change README\.md"):
+            await merge(team.context.worktrees, "demo-1", "main", "demo-1")
 
 
 @pytest.mark.requirement("O25")
