@@ -102,28 +102,28 @@ def _rows(name: str, kind: Backend, home: Path | None) -> Iterator[tuple[str, st
 
 
 def folders(kind: Backend, home: Path | None = None) -> Iterator[Path]:
-    """Return the folders into which the irc skill for this backend is installed."""
+    """Return the folders into which the IRC instructions for this backend are installed."""
     for folder in kind.skill_folders:
         yield (home or Path.home()).expanduser().absolute() / folder / SKILL
 
 
 def has_skill(kind: Backend, home: Path) -> bool:
-    """Whether the home folder has the irc skill of this backend, or the backend needs none."""
+    """Whether the home folder has the IRC instructions of this backend, or the backend needs none."""
     contents = skill_files(kind)
     return not contents or kind.loads_skill or any((folder / PAGE).exists() for folder in folders(kind, home))
 
 
 def has_other_skill(kind: Backend, home: Path) -> bool:
-    """Whether the home folder has an irc skill of another version, which the program would prefer to ours.
+    """Whether the home folder has IRC instructions of another version, which the program would prefer to ours.
 
-    Several backends share a folder, which holds the skill of the backend that was installed last.
+    Several backends share a folder, which holds the instructions of the backend that was installed last.
     """
     pages = {None, *(skill_files(each).get(PAGE) for each in installed().values())}
     return bool(skill_files(kind)) and any(_content(folder / PAGE) not in pages for folder in folders(kind, home))
 
 
 def skill_files(kind: Backend) -> dict[str, bytes]:
-    """Return file name → content of the irc skill for this backend; empty if it has none."""
+    """Return file name → content of the IRC instructions for this backend; empty if it has none."""
     if not kind.skill or not kind.skill_folders:
         return {}
     folder = files(kind.skill) / "skill"

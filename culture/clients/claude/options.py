@@ -116,7 +116,7 @@ def options(
 
 
 def plugins(setup: RunnerSetup, environment: Mapping[str, str]) -> list[SdkPluginConfig]:
-    """Our skill as a local plugin, unless an irc skill is installed."""
+    """The IRC instructions as a local plugin, unless they are installed."""
     contained = setup.sandbox.needs.set if setup.sandbox is not None else {}
     variables = {**os.environ, **environment, **contained}
     if detect.installed_skill(variables, setup.directory) is not None or not detect.PLUGIN.is_dir():

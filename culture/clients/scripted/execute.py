@@ -112,7 +112,7 @@ class Performance:
             errors = self._skill("irc_ask", given, again, wait=timeout)
 
     def _skill(self, tool: str, given: dict[str, str], words: Sequence[str], text: str = "", wait: float = 0.0) -> str:
-        """Run the irc skill's command line as a tool call; returns its standard error."""
+        """Run ``irc_client`` as a tool call; returns its standard error."""
         command = ScriptedCommand([*SKILL_CLIENT, *words], timeout=SKILL_TIMEOUT + wait, text=text)
         return self._call(tool, given, command)
 
