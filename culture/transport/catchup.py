@@ -43,7 +43,10 @@ class HistoryUnavailable(Exception):
 
 
 async def catch_up(session: IrcSession, delivery: Delivery, mark: ReceiveMark | None) -> None:
-    """Deliver all messages missed since the mark; ``HistoryUnavailable`` if that has to wait."""
+    """Deliver all messages since the mark.
+
+    ``HistoryUnavailable`` if the server's history cannot be read now.
+    """
     while mark is not None and has_history(session):
         if not (session.is_ours and await _by_arrival(session, delivery, mark)):
             await _by_time(session, delivery, mark)
@@ -54,7 +57,10 @@ async def catch_up(session: IrcSession, delivery: Delivery, mark: ReceiveMark | 
 
 
 def _is_missed(message: Message, mark: ReceiveMark) -> bool:
-    """Whether a message was missed: if the mark has no ids, only if it is not older than it."""
+    """Whether a message belongs to the catch-up.
+
+    With a mark without ids, if it is not older than the mark.
+    """
     return bool(mark.msgids) or message.timestamp >= mark.time
 
 
@@ -90,7 +96,7 @@ def _references(msgids: Sequence[str]) -> Iterator[str]:
 
 
 def _next_references(items: list[Item]) -> list[str]:
-    """Return where the next page begins; empty after the last page."""
+    """Return the reference at which the next history page begins; empty after the last page."""
     for line in lines_of(items):
         if line.verb == ExtensionVerb.HISTORYEND.value and len(line.params) > 2:
             return [line.params[1]]

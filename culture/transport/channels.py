@@ -39,7 +39,7 @@ class JoinedChannels:
             self._wanted[fold(new)] = new
 
     def report_outside(self, channel: str, reason: str) -> None:
-        """Report that we are not in a channel where we should be."""
+        """Report that we are not in a channel that we should be in, with the reason."""
         log.warning("not in %s: %s", channel, reason)
         call_safely(self._on_outside, channel, reason)
 

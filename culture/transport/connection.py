@@ -24,7 +24,7 @@ _SLOWEST = 2.0
 
 
 class IrcConnection:
-    """Owns the socket. Whoever iterates over ``lines`` sees it end when the connection ends."""
+    """One socket to a server. The iteration over ``lines`` ends when the connection ends."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, silence: float) -> None:
         self._reader = reader
@@ -84,7 +84,10 @@ class IrcConnection:
             await self._writer.drain()
 
     async def keep_alive(self) -> None:
-        """Send PING after a third of ``silence`` seconds without data; abort after all of them."""
+        """Send PING after a third of ``silence`` seconds without data.
+
+        Abort after ``silence`` seconds.
+        """
         loop = asyncio.get_running_loop()
         while (quiet := loop.time() - self._last_data_at) < self._silence + self.backlog:
             step = self._silence / 3
@@ -100,7 +103,7 @@ class IrcConnection:
         self._writer.transport.abort()
 
     async def close(self) -> None:
-        """Close the connection in order; at most 1 s is spent on it."""
+        """Close the connection in order, waiting at most 1 s."""
         self._writer.close()
         try:
             async with asyncio.timeout(1.0):

@@ -64,7 +64,7 @@ class Delivery:
 
     @property
     def mark(self) -> ReceiveMark | None:
-        """How far this process has received; None before the first message."""
+        """The mark of the last message this process has received; None before the first."""
         return None if self._time is None else ReceiveMark(tuple(self._newest), self._time)
 
     def begin_at(self, time: datetime) -> None:

@@ -176,7 +176,7 @@ class IRCTransport:
 
     @property
     def mark(self) -> ReceiveMark | None:
-        """How far this process has received; before the first message, the time of connecting."""
+        """The mark of the last message received; before the first message, the time of connecting."""
         # While a catch-up is pending, newer messages were received but older ones are missing.
         return self._missed_since or self._delivery.mark
 

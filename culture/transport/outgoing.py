@@ -120,7 +120,7 @@ def _groups(text: str, space: int, limits: MultilineLimits) -> Iterator[list[tup
 
 
 def _trim_blank_lines(group: list[tuple[str, bool]]) -> Iterator[list[tuple[str, bool]]]:
-    """Yield a group without blank lines at its ends; nothing if all are blank."""
+    """Yield the group without blank lines at its start and end; nothing if all lines are blank."""
     while group and not group[0][0].strip(" \t"):
         group = group[1:]
     while group and not group[-1][0].strip(" \t"):

@@ -141,7 +141,10 @@ class MessageParser:
         return mentions(text, [*nicks, *([] if self._view.nick in nicks else [self._view.nick])])
 
     def _local_id(self, line: Line, text: str, time: datetime | None) -> str:
-        """Return an id for a message without one; with a server time, always the same."""
+        """Return an id for a message without msgid.
+
+        With a server time, the same id for the same message.
+        """
         if time is None:
             return f"{LOCAL}{self._run}.{next(self._numbers)}"
         content = "\0".join((time.isoformat(), line.source.partition("!")[0], line.params[0], text))

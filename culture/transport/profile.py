@@ -44,7 +44,7 @@ class ClientProfile:
         return session is not None and await set_metadata(session, "*", key, value)
 
     async def set_away(self, session: IrcSession | None, text: str) -> None:
-        """Set the away message, or clear it with an empty text."""
+        """Set our away message, or clear it with an empty text; it is sent again after reconnects."""
         self._away = " ".join(text.split())
         if session is not None:
             await session.command(Line("AWAY", (self._away,) if self._away else ()))

@@ -48,7 +48,7 @@ class Requests:
         self._queue: deque[CommandAnswer] = deque()
 
     def begin(self, messages: list[Message]) -> tuple[list[Message], CommandAnswer]:
-        """Return the lines to send for a command (several for a batch), and its future answer."""
+        """Return the lines to send for a command, with its label or PING, and the object for its answer."""
         number = next(self._numbers)
         if self.labels:
             first = messages[0]
@@ -59,7 +59,10 @@ class Requests:
         return [*messages, Message("PING", (answer.key,))], answer
 
     def take(self, item: Item, own: bool) -> None:
-        """Add a received item to the answer it belongs to; ``own`` marks an action of ours."""
+        """Add a received item to the answer of the command it belongs to.
+
+        ``own``: the item is our own action.
+        """
         label = item.tags.get("label")
         if label is not None:
             self._take_labelled(label, item)
@@ -82,7 +85,7 @@ class Requests:
         _complete(answer)
 
     def drop(self, answer: CommandAnswer) -> None:
-        """Forget a command that nobody waits for any more."""
+        """Remove a pending command whose answer is not needed any more."""
         self._labelled.pop(answer.key, None)
 
     def fail(self, reason: str) -> None:

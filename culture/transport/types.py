@@ -118,7 +118,7 @@ class ReceiveCursor(Protocol):
         """Return how far everything was received; None at the very first start."""
 
     def knows(self, msgid: str) -> bool:
-        """Return whether this message was received."""
+        """Return whether the message with this id was received and stored."""
 
 
 class ConnectionState(StrEnum):

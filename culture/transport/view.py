@@ -1,4 +1,4 @@
-"""The channels we are in and the users in them, as the server has told so far."""
+"""The channels we are in and the users in them, as the server has reported so far."""
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
@@ -106,7 +106,7 @@ class NetworkView:
 
     @property
     def prefix(self) -> str | None:
-        """Our ``nick!user@host`` as others see it; None until the server has told it."""
+        """Our ``nick!user@host`` as others see it; None until the server has reported it."""
         own = self.users.get(self.fold(self.nick))
         return f"{own.nick}!{own.user}@{own.host}" if own is not None and own.host else None
 
@@ -135,7 +135,7 @@ class NetworkView:
             self.remove_unseen(folded)
 
     def remove_unseen(self, folded: str) -> None:
-        """Remove a user who shares no channel with us any more."""
+        """Remove a user who shares no channel with us any more from the view."""
         if folded != self.fold(self.nick) and not any(
             folded in each.members for each in self.channels_by_name.values()
         ):
@@ -156,7 +156,7 @@ class NetworkView:
             entry.kind = kind
 
     def kind_of_flags(self, flags: str) -> UserClass:
-        """Return the class that the flags of WHO tell: a person, a bot, or unknown."""
+        """Return the class that the flags of a WHO reply show: a person, a bot, or unknown."""
         if self._has_flag(Feature.HUMAN.value, flags):
             return UserClass.HUMAN
         return UserClass.BOT if self._has_flag("BOT", flags) else UserClass.UNKNOWN
@@ -166,7 +166,7 @@ class NetworkView:
         return bool(letter) and letter in flags
 
     def refold(self) -> None:
-        """Rebuild the indexes after the server has told how it compares names."""
+        """Rebuild the indexes by folded name, after the server has sent its CASEMAPPING."""
         self._fold = self.features.fold
         self.users = {self.fold(user.nick): user for user in self.users.values()}
         self.channels_by_name = {self.fold(channel.name): channel for channel in self.channels_by_name.values()}

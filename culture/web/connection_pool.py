@@ -147,7 +147,7 @@ class WebConnectionPool:
         self._task = asyncio.create_task(self._supervise())
 
     def keep_open(self, account: str) -> None:
-        """Never close the connection of this account for being idle."""
+        """Never close this account's connection for having no open tab."""
         self._kept_open.add(fold(account))
 
     @property

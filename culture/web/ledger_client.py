@@ -130,7 +130,12 @@ class LedgerClient:
             await asyncio.sleep(self._every)
 
     async def _connect(self, start: Callable[[], Awaitable[None]]) -> None:
-        """Connect; while the server refuses the page's own account, retry every ``pause`` seconds."""
+        """Call ``start`` to connect.
+
+        While the server refuses the page's own account, retry every ``pause`` seconds.
+
+
+        """
         while True:
             try:
                 self._login_refused.clear()

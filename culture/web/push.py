@@ -80,11 +80,11 @@ class Pusher:
 
     @property
     def pending(self) -> int:
-        """Number of messages in their delay."""
+        """Number of messages whose push is delayed, and dropped if they are read meanwhile."""
         return len(self._pending)
 
     def start(self) -> None:
-        """Start listening to the messages of everybody with a push address."""
+        """Start listening to the messages of all people with a push address."""
         self._connections.on_message = self.on_message
         for person in self._people:
             self._connections.keep_open(person.account)

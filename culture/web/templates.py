@@ -51,7 +51,7 @@ def span(seconds: float) -> str:
 
 
 def word(text: str) -> str:
-    """A foreign word as an HTML class name: lower-case letters and dashes, at most 20."""
+    """A foreign text as an HTML class name: lower-case letters and dashes, at most 20 characters."""
     return _NOT_A_CLASS.sub("-", text.lower())[:20]
 
 
@@ -147,7 +147,7 @@ def clock(time: datetime) -> str:
 
 
 def ago(time: datetime) -> str:
-    """Time since then: ``4 min``."""
+    """Time elapsed since a moment: ``4 min``."""
     seconds = max(0.0, (datetime.now(UTC) - time).total_seconds())
     for limit, unit, name in _STEPS:
         if seconds < limit:

@@ -67,7 +67,7 @@ class Conversation:
                 self.unread_messages = deque(sorted(self.unread_messages, key=lambda each: each.at), maxlen=_MAX_UNREAD)
 
     def mark_read(self, to: datetime) -> None:
-        """Move the read marker forward to this time, never back."""
+        """Move the read marker of the conversation forward to this time, never back."""
         if self.read_to is None or to > self.read_to:
             self.read_to = to
         while self.unread_messages and self.unread_messages[0].at <= self.read_to:

@@ -22,12 +22,12 @@ class CallerNick:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with its nick."""
+        """Pass a request on with the nick that its program states."""
         await self._app(_with_nick(scope) if scope["type"] == "http" else scope, receive, send)
 
 
 def caller_of(context: Context[Any, Any]) -> str:
-    """Return the nick of a call; ``WikiRefused`` if none was stated."""
+    """Return the nick that the program of a tool call states; ``WikiRefused`` if it states none."""
     request = context.request_context.request
     nick = "" if request is None else str(request.scope.get(_NICK, ""))
     if not nick:
@@ -36,7 +36,10 @@ def caller_of(context: Context[Any, Any]) -> str:
 
 
 def _with_nick(scope: Scope) -> Scope:
-    """Return the scope with its nick; for /sse the nick becomes part of the path to post to."""
+    """Return the scope with the stated nick.
+
+    For /sse the nick becomes part of the path to post to.
+    """
     path, changed = scope["path"], dict(scope)
     header = Headers(scope=scope).get(HEADER)
     [nick] = parse_qs(scope["query_string"].decode("latin-1")).get("nick", [""])[:1]

@@ -50,12 +50,12 @@ def key(name: str) -> str:
 
 
 def path_of(name: str) -> str:
-    """Return the file of a page."""
+    """Return the path of a page's file in the repository."""
     return name + SUFFIX
 
 
 def page_of(path: str) -> str | None:
-    """Return the page of a file; None for files that are no pages, which others may push."""
+    """Return the page of a file in the repository; None for files that are no pages."""
     if not path.endswith(SUFFIX):
         return None
     try:

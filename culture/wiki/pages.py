@@ -80,11 +80,14 @@ class WikiSnapshot:
     files: dict[str, CommitFile]
 
     def find(self, name: str) -> CommitFile | None:
-        """Return the file of a page, in any case, or None."""
+        """Return the file of the page with this name, compared without case, or None."""
         return self.files.get(names.path_of(name)) or self.files.get(names.key(name))
 
     def existing_spelling(self, name: str) -> str:
-        """Return a name as the wiki spells it; for a new page, its existing folders."""
+        """Return a page name as the wiki spells it.
+
+        For a new page, with existing folders as spelled there.
+        """
         file = self.find(name)
         if file is not None:
             return file.path.removesuffix(names.SUFFIX)
@@ -177,7 +180,7 @@ class Pages:
         ]
 
     def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """Return the pages that contain all words, in any case; the best first."""
+        """Return the pages that contain all words, compared without case; the best match first."""
         files = [file for file in _files(self._snapshot()) if file.size <= PAGE_LIMIT]
         texts = self._repository.blobs([file.blob for file in files])
         hits = []
@@ -209,7 +212,10 @@ class Pages:
         return WikiSnapshot(commit, files)
 
     def _check_base(self, snapshot: WikiSnapshot, name: str, text: str, base_revision: str) -> Written | None:
-        """Return None if the text may be written, a result if unchanged; or raise ``Conflict``."""
+        """Check whether a text may be written on this base revision; raise ``Conflict`` if not.
+
+        Returns None if it may be written, a result if the page already has this text.
+        """
         file = snapshot.find(name)
         current = file.blob[:REVISION_LENGTH] if file else ""
         if current and current == revision_of(text):

@@ -121,7 +121,7 @@ class QueuedWiki:
 
 
 def _move_aside(file: Path) -> Path:
-    """Rename a refused write; the name has its revision, as numbers are reused."""
+    """Rename a refused write's file; the revision in its name keeps it apart from others."""
     write = _load(file)
     return file.rename(file.with_name(f"{write.page.rpartition('/')[2][:100]}-{revision_of(write.text)}.refused"))
 

@@ -176,7 +176,7 @@ class BareRepository:
             raise self._refusal(failed.words.strip()) from None
 
     def _refusal(self, words: str) -> WikiError:
-        """Return the wiki's error for an error text of git."""
+        """Return the ``WikiError`` for an error text of git."""
         room = os.statvfs(self.folder)
         if any(each in words for each in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
             return DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")
@@ -185,7 +185,7 @@ class BareRepository:
         return GitRefused(words)
 
     def _remove_stale_locks(self) -> bool:
-        """Remove lock files that a killed git left; whether there were any."""
+        """Remove lock files that a killed git left; return whether there were any."""
         removed = False
         for name in _LOCKS:
             lock = self.folder / name

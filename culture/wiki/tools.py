@@ -155,7 +155,7 @@ def _result(texts: list[str], facts: dict[str, Any], *, is_error: bool = False) 
 
 
 def _as_written(**texts: str) -> dict[str, str]:
-    """Return the texts that cleaning for models changes, as written, for programs."""
+    """Return those texts that cleaning changes for models, uncleaned, for programs."""
     return {name: text for name, text in texts.items() if clean(text, Profile.MODEL) != text}
 
 

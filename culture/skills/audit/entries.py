@@ -18,7 +18,10 @@ Entry = dict[str, Any]
 
 
 def said(event: Said) -> Entry:
-    """Entry of a message: sender, target and, for a message to a whole channel, the text."""
+    """Return the audit entry of a message.
+
+    Its text is included only if it went to a whole channel.
+    """
     entry = _new_entry(event, "said")
     entry |= {"account": event.account, "class": event.kind, "to": f"{event.status}{event.target}", "verb": event.verb}
     if event.mentions:

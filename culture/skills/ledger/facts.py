@@ -69,7 +69,7 @@ def fact_of(event: Noted) -> Fact | None:
 
 
 def without_verdict(kind: str, value: str) -> str:
-    """The value without fields that only servers set, or that an open question cannot have."""
+    """The value without fields that only servers may set, or that an open question cannot have."""
     fields = json.loads(value)
     allowed = {key: each for key, each in fields.items() if key not in (VERIFIED, WHY)}
     if kind != FactKind.QUESTION:
@@ -109,7 +109,10 @@ def dumped(fields: Mapping[str, Any]) -> str:
 
 
 def moment(text: object) -> float | None:
-    """A time in a fact as seconds since 1970; None if it is not ISO 8601 with a zone."""
+    """Parse a time in a ledger fact to seconds since 1970.
+
+    None if it is not ISO 8601 with a zone.
+    """
     try:
         at = datetime.fromisoformat(str(text))
         return at.timestamp() if at.tzinfo is not None else None

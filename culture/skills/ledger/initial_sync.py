@@ -44,7 +44,7 @@ class InitialSync:
 
     @hook(Noted)
     def noted(self, event: Noted) -> None:
-        """Remember the origin of a fact as known."""
+        """Record the origin server of a ledger fact as one that has facts here."""
         if self._known_origins is not None:
             self._known_origins.add(event.id.origin)
 

@@ -46,7 +46,7 @@ class ReceiptRelay:
         return Later(self._find(ctx, place, msgids), partial(self._publish, ctx, state, place))
 
     def _place(self, ctx: Context, given: str) -> str:
-        """The name of a channel that the client is in, or the nick of the sender as given."""
+        """The name of a channel that the client is in, or else the nick ``given`` as the sender's."""
         if not is_channel(given):
             return given
         channel = ctx.network.channel(given)
@@ -55,7 +55,7 @@ class ReceiptRelay:
         return channel.name
 
     async def _find(self, ctx: Context, place: str, msgids: Sequence[str]) -> _Found:
-        """For each msgid its message, or None, and whether it is in the server's memory."""
+        """Return for each msgid the author of its message, or None, and whether the server has it in memory."""
         found: _Found = []
         recent, older = ctx.parts.recent, ctx.parts.offers.find_older
         target = place if is_channel(place) else ctx.user.nick
@@ -78,7 +78,7 @@ class ReceiptRelay:
         return self._stored(lambda: self._forget(keys))
 
     def _forget(self, keys: Iterable[tuple[str, str, str]]) -> None:
-        """Treat these receipts as new if they are repeated; they could not be stored."""
+        """Drop the record of these receipts, which could not be stored, so that clients may repeat them."""
         for key in keys:
             self._recent.pop(key, None)
 

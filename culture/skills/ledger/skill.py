@@ -204,7 +204,7 @@ class Ledger(Skill):
 
 
 def _await_links(host: Host) -> None:
-    """Wait until federation has stored the facts too: a confirmed fact must reach the peers."""
+    """Wait until federation has stored the facts as well: a confirmed fact must reach linked servers."""
     if not host.await_first(_LINK_PATIENCE):
         raise OSError("the log of the links is not on disk yet")
 

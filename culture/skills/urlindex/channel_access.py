@@ -17,7 +17,7 @@ _GONE = 100  # ended channels that may be remembered
 
 
 class ChannelAccess:
-    """Knows when each channel was founded, and from that which links a user may read."""
+    """Records when each channel was founded, and decides from that which links a user may read."""
 
     def __init__(self, host: Host) -> None:
         self._network = host.network

@@ -52,7 +52,7 @@ class LinkReader:
         self._patience = patience
 
     def recent(self, channel: str, since: float | None, most: int) -> LinkPage:
-        """The latest links of a channel: open ones, and closed ones with a room from ``since`` on."""
+        """The latest links of a channel: open ones, and closed ones if its founding time is ``since``."""
         bound = math.inf if since is None else since
         return self._find(_RECENT, {"channel": fold(channel), "since": bound, "most": most})
 

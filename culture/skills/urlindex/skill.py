@@ -113,7 +113,10 @@ class UrlIndex(Skill):
         return Later(self._run(self._readers, find), partial(self._show, ctx, name, request.channel is None))
 
     def _show(self, ctx: Context, name: str, is_read: bool, found: LinkPage) -> None:
-        """Answer for one channel; 403 if it has no links and does not exist."""
+        """Send the links of one channel to the client.
+
+        Refuse (403) if it has no links and does not exist.
+        """
         channel = ctx.network.channel(name) if found.links else ctx.find_channel(name)
         shown = channel.name if channel is not None else found.links[0].channel
         if is_read:
