@@ -84,6 +84,23 @@ class TestForged:
             assert typing.source.startswith("thor-bob!")
 
     @pytest.mark.fault("D13")
+    async def test_what_is_forged_in_our_names_for_one_user_goes_no_further(self, tmp_path: Path) -> None:
+        """The next server would believe us."""
+        async with (
+            linked(tmp_path) as (ircd, thor),
+            raw_peer(ircd) as odin,
+            registered(ircd.port, "spark-ori", "message-tags") as ori,
+        ):
+            await odin.link("odin", log="odin", epoch="0d100000")
+            odin.event("NICK odin-eve 1 user host odin + :Eve", "odin", epoch="0d100000")
+            await odin.answered()
+            thor.event("TAGMSG odin-eve", "spark-ori!~ori@host", "+typing=active", "spark")
+            await thor.answered()
+            await ori.ask("@+typing=done TAGMSG odin-eve")
+            typing = await odin.expect("TAGMSG", "odin-eve")
+            assert typing.tags["+typing"] == "done"
+
+    @pytest.mark.fault("D13")
     async def test_not_for_a_server_that_is_linked_itself(self, tmp_path: Path) -> None:
         async with (
             linked(tmp_path) as (ircd, thor),
