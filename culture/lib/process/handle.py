@@ -1,6 +1,8 @@
-"""Processes by pidfd: a pid may be reused for another process, a pidfd never is."""
+"""Processes by pidfd: a pid may be reused for another process, a pidfd never is.
 
-import asyncio
+Short commands such as `culture status` load this module, so only the coroutines import asyncio, which takes long.
+"""
+
 import os
 import select
 import signal
@@ -55,6 +57,8 @@ async def wait_gone(pid: int) -> None:
 
 async def ends_within(handle: int, seconds: float) -> bool:
     """Whether the process of a pidfd has exited, or exits within this many seconds."""
+    import asyncio
+
     try:
         async with asyncio.timeout(seconds):
             await wait_end(handle)
@@ -80,6 +84,8 @@ async def end_in_order(handle: int, grace: float, force: float) -> signal.Signal
 
 async def wait_end(handle: int) -> None:
     """Wait until the process of a pidfd has exited: a pidfd becomes readable then."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     ended = asyncio.Event()
     loop.add_reader(handle, ended.set)
