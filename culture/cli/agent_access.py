@@ -9,6 +9,7 @@ only one option of an open command is for people, the command calls ``refuse_age
 Example: `culture status` is marked. `culture stop` is not: an agent that types it reads "this command is for people".
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -18,6 +19,7 @@ from typer.core import TyperCommand
 from culture.cli.output import fail
 from culture.protocol.vocabulary import Exit
 
+_PYTHON_TYPE = re.compile(r" <(?:list\[str\]|str|path|int range)>$")
 _OPEN = "__open_to_agents__"
 _INSTEAD = "__instead__"
 ASK = "ask one of them"
@@ -59,6 +61,18 @@ class GuardedCommand(TyperCommand):
     def is_open(self) -> bool:
         """Whether agents may run this command."""
         return getattr(self.callback, _OPEN, False)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options into the help; Typer's type names of arguments are for programmers."""
+        rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                rows[parameter.param_type_name].append(record)
+        arguments = [(_PYTHON_TYPE.sub("", name), text) for name, text in rows["argument"]]
+        for title, records in (("Arguments", arguments), ("Options", rows["option"])):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command, unless an agent runs it and may not."""

@@ -61,6 +61,22 @@ SECTIONS = {
 }
 """Headings of `culture --help` and the commands below each, the most used first."""
 
+TOPICS = {
+    "up": "start",
+    "status": "trouble",
+    "agents": "start",
+    "questions": "questions",
+    "answer": "questions",
+    "server": "files",
+    "web": "web",
+    "account": "security",
+    "mesh": "mesh",
+    "history": "search",
+    "config": "files",
+    "team": "team",
+}
+"""The help topic that shows how a command is used; the help of the command ends with it."""
+
 
 class Listing(TyperGroup):
     """Command group whose help shows a whole sentence for each command."""
@@ -119,10 +135,11 @@ def assembled(word: str = "") -> typer.Typer:
 def _add(app: typer.Typer, name: str, place: str) -> None:
     module, _, attribute = place.partition(":")
     command = getattr(import_module(module), attribute)
+    epilog = f"Examples: culture help {TOPICS[name]}" if name in TOPICS else None
     if isinstance(command, typer.Typer):
-        app.add_typer(guard_group(command), name=name, cls=Listing)
+        app.add_typer(guard_group(command), name=name, cls=Listing, epilog=epilog)
     else:
-        app.command(name, cls=GuardedCommand)(command)
+        app.command(name, cls=GuardedCommand, epilog=epilog)(command)
 
 
 def _show_version(is_given: bool) -> None:

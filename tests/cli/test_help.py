@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 from culture.cli import help
 from culture.cli.app import app
 from culture.cli.command_tree import CommandNode, tree
-from culture.cli.commands import COMMANDS, SECTIONS
+from culture.cli.commands import COMMANDS, SECTIONS, TOPICS
 from culture.config.agents import BudgetConfig, TrustConfig
 from culture.config.installation import Installation, Installer
 from culture.config.services import WebConfig
@@ -111,3 +111,15 @@ def test_the_upgrade_of_a_clone_begins_with_its_newest_files(
     monkeypatch.setattr(help, "installation", lambda: Installation(Installer.MAKE, "python", source))
     fetch = f"git -C '{source}' pull && " if is_clone else ""
     assert f"upgrade:                       {fetch}make -C '{source}' env\n" in told("install")
+
+
+@pytest.mark.parametrize("name", TOPICS)
+def test_the_help_of_a_command_names_the_topic_with_examples(name: str) -> None:
+    assert TOPICS[name] in help.TITLES
+    shown = CliRunner().invoke(app, [name, "--help"]).output
+    assert shown.splitlines()[-1].strip() == f"Examples: culture help {TOPICS[name]}"
+
+
+def test_an_argument_has_no_python_type() -> None:
+    shown = told("say")
+    assert "TEXT    Text to send" in shown and "<str>" not in shown and "list[" not in shown

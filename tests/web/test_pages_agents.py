@@ -98,7 +98,7 @@ async def test_held_messages_are_shown_and_released_by_a_tap(site: Site, ircd: I
         for wrong in ({"word": "go on", "sender": "spark-ada"}, {"word": "pause", "sender": "spark-eve"}):
             assert (await ori.post(f"/agents/{NICK}/say", **wrong)).status_code == 400
         told = await ori.post(f"/agents/{NICK}/say", PART, word="go on", sender="spark-eve")
-        assert "going on with 1 messages" in told.text
+        assert "going on with 1 held message" in told.text
         await eve.expect("PRIVMSG", "spark-eve")
 
 

@@ -125,6 +125,8 @@ def render_question(question: dict[str, Any], now: datetime) -> str:
     words = "/".join(map(one_line, question["options"])) or "TEXT"
     rest = f"May answer: {one_line(question['who'])}\nAnswer with: culture answer {nick} {id} {words}"
     parts = [f"{nick} {id}, {when}, {state}", *([f'Task: "{one_line(question["task"])}"'] if question["task"] else [])]
+    if end and end.get("verified") in (False, "unknown") and end.get("verified_why"):
+        parts.append(f"{'Not verified' if end['verified'] is False else 'Unverified'}: {one_line(end['verified_why'])}")
     parts += [f"  {line}" for line in map(one_line, question["text"].split("\n"))]
     # An older daemon sends no detail.
     parts += [f"  {clean(line)}" for line in (question.get("detail") or "").split("\n") if line]
@@ -191,8 +193,8 @@ def questions(
 ) -> None:
     """List the questions that agents wait for an answer to, oldest first.
 
-    ``culture questions q7`` shows one question in full: the whole command that needs permission, or the whole change
-    of a file. ``culture questions deny --older 1h`` denies those that are older, as yourself; it needs --older, a
+    `culture questions q7` shows one question in full: the whole command that needs permission, or the whole change
+    of a file. `culture questions deny --older 1h` denies those that are older, as yourself; it needs --older, a
     NICK or --all. If no server answers, the exit code is 1, and the questions that agents stored before are shown.
     """
     words = list(what or ())
@@ -280,8 +282,8 @@ def _deny(who: IrcPerson, ids_by_agent: Mapping[str, Sequence[str]]) -> None:
 def _show(agent: str, reply: str | None) -> None:
     if reply is None:
         typer.echo(
-            f"{agent} did not confirm. It may be offline; it will read your answer when it is back. "
-            f"`culture status {agent}` shows more.",
+            f"{agent} did not confirm. It may be offline, and reads your answer when it is back; or the question needs "
+            f"another answer. Type `culture status {agent}` and `culture questions {agent}`.",
             err=True,
         )
     else:

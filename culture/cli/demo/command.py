@@ -22,7 +22,12 @@ def demo(
     port: Annotated[
         int,
         typer.Option(
-            "--port", min=0, max=65535, metavar="PORT", help="Port of the first server.  [default: a free one]"
+            "--port",
+            min=0,
+            max=65535,
+            metavar="PORT",
+            show_default=False,
+            help="Port of the first server; 0, the default, picks a free one.",
         ),
     ] = 0,
     web: Annotated[bool, typer.Option("--web/--no-web", help="Show it on the web page too.")] = True,

@@ -245,7 +245,7 @@ class Service:
         if not mail and not said:
             return f"nothing is held back{' here' if self._parts.held.total else ''}.{self._still_held()}"
         further = f" {said} more can be read now." if said else ""
-        return f"going on with {mail} messages that were held back.{further}{self._still_held()}"
+        return f"going on with {mail} held message{'' if mail == 1 else 's'}.{further}{self._still_held()}"
 
     def _still_held(self) -> str:
         """What a person can still release, in a sentence; empty where nothing is held."""

@@ -72,7 +72,9 @@ def _enter(ctx: Context) -> None:
         return
     if Tag.KEYBOARD in session.login_tags:
         source, name = f"{session.nick}!{session.username}@{session.host}", identity.account or ""
-        ctx.reply(Numeric.RPL_LOGGEDIN, source, name, text=f"You are {name}: this is a program of your own")
+        ctx.reply(
+            Numeric.RPL_LOGGEDIN, source, name, text=f"You are logged in as {name}, by the user id of your program"
+        )
     user = _same_person(ctx, identity)
     if user is not None:
         _attach(ctx, user)

@@ -30,7 +30,7 @@ PROGRAM = [sys.executable, "-P", "-m", "culture.clients.scripted.agent"]
         ("echo a {sender} $(id)", "a {sender} $(id)"),
         ("count", "prompt number 1"),
         ("thanks", "You are welcome, spark-ori."),
-        ("make me a sandwich", "help`, and I tell what I can do"),
+        ("make me a sandwich", "help`, and I say what I can do"),
     ],
 )
 async def test_the_built_in_playbook_answers(play: Play, said: str, answer: str) -> None:

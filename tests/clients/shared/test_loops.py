@@ -138,7 +138,7 @@ async def test_polite_agents_stop_and_go_on_when_a_person_says_so(ircd: IRCd, ho
         holder = told.source.split("!")[0]
         assert sum(daemon.inbox.held() for daemon in daemons) == 1
         ori.send(f"PRIVMSG #general :@{holder} go on")
-        await ori.expect("NOTICE", "spark-ori", where=lambda each: "going on with 1 messages" in each.params[1])
+        await ori.expect("NOTICE", "spark-ori", where=lambda each: "going on with 1 held message" in each.params[1])
         await until(lambda: sum(len(prompts(home / name)) for name in names) > turns)
 
 

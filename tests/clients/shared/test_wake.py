@@ -255,7 +255,7 @@ async def test_three_bots_that_registered_themselves_get_no_turn_out_of_an_agent
         # A person releases one of them, wherever it spoke; the others stay.
         ori.send(f"PRIVMSG #general :@{NICK} go on spark-b1")
         told = await ori.expect("NOTICE", "spark-ori", where=lambda each: "going on" in each.params[1])
-        assert "going on with 3 messages" in told.params[1] and "2 more can be read now" in told.params[1]
+        assert "going on with 3 held messages" in told.params[1] and "2 more can be read now" in told.params[1]
         assert "Still held: spark-b0 (5), spark-b2 (5)" in told.params[1]
         await until(lambda: "psst, secret1" in texts_of(daemon))
         assert "secret0" not in texts_of(daemon) and "secret2" not in texts_of(daemon)
