@@ -208,7 +208,7 @@ async def test_the_command_line_ends_at_a_squatter_and_says_who_it_is(
         with pytest.raises(ServerUnreachable, match=f"held by user {USER}, not by you"):
             async with irc_session.connected(irc_session.IrcPerson(there, NICK)):
                 pass
-        with pytest.raises(PortHeld, match="nothing was said to them"):
+        with pytest.raises(PortHeld, match="nothing was sent"):
             await ask_once(there, ClientIdentity("ori"), "REDEEM", "ori", "key", "password")
         assert isinstance(background.holder(ServerAddress(host="127.0.0.1", port=squatter.port)), PortHeld)
         assert await squatter.heard(tries=3) == b""

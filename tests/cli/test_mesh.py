@@ -130,7 +130,7 @@ async def test_what_culture_yaml_links_is_taken_away_too(shell: Shell, tmp_path:
     [
         (("link", "spark"), "this server itself"),
         (("link", "Thor-2"), "begins the peer's nicks"),
-        (("link", "thor", "nowhere"), "no address"),
+        (("link", "thor", "nowhere"), "is not an address"),
         (("link", "thor", "10.0.0.2:6697"), "fingerprint"),
         (("link", "thor", "--trust", "restricted"), "name the channels"),
         (("link", "thor", "--channel", "#x"), "are for trust: restricted"),

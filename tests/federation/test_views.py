@@ -61,8 +61,8 @@ async def test_a_server_speaks_for_itself_alone(line: Servers) -> None:
     ori = await line.client("spark-ori")
     await line.client("odin-eve")
     await line.whole()
-    assert rows(await ori.ask("VERSION odin"), "402") == [("odin", "Ask on odin itself")]
-    assert rows(await ori.ask("TIME odin-eve"), "402") == [("odin-eve", "Ask on odin itself")]
+    assert rows(await ori.ask("VERSION odin"), "402") == [("odin", "Connect to odin and ask there")]
+    assert rows(await ori.ask("TIME odin-eve"), "402") == [("odin-eve", "Connect to odin and ask there")]
     assert rows(await ori.ask("ADMIN nowhere"), "402")[0][0] == "nowhere"
 
 

@@ -11,7 +11,11 @@ from tests.cli.shell import Shell
 async def test_a_page_from_nothing_to_its_history(shell: Shell, tmp_path: Path) -> None:
     assert "culture wiki init" in (await shell.run("wiki", "list")).err
     made = await shell.run("wiki", "init", "demo")
-    assert made.code == 0 and "is made" in made.out and "was there" in (await shell.run("wiki", "init", "demo")).out
+    assert (
+        made.code == 0
+        and "was created" in made.out
+        and "existed already" in (await shell.run("wiki", "init", "demo")).out
+    )
     text = tmp_path / "plan.md"
     text.write_text("# Plan\n\x1b[2Jthe CDN\n", encoding="utf-8")
     written = await shell.run("wiki", "write", "plans/e2", str(text), "-m", "begun", "--nick", "spark-ori", "--json")

@@ -52,7 +52,7 @@ def check_held_ports(scene: Inventory) -> Iterator[Finding]:
     for (host, port), names in users.items():
         answer = scene.probe(host, port, tls=False)
         if answer.held:
-            what, _, remedy = answer.held.partition(": nothing was said to them. ")
+            what, _, remedy = answer.held.partition(": nothing was sent. ")
             yield error(what, f"{', '.join(sorted(names))} cannot connect, and go on trying", remedy)
 
 

@@ -26,7 +26,10 @@ def pinned(pid: int) -> Iterator[int | None]:
 
 def is_gone(handle: int, timeout: float) -> bool:
     """Whether the process of a pidfd has exited, or exits within ``timeout`` seconds; blocks."""
-    return bool(select.select([handle], [], [], timeout)[0])
+    # Not select(), which takes no descriptor from 1,024 on.
+    poll = select.poll()
+    poll.register(handle, select.POLLIN)
+    return bool(poll.poll(timeout * 1000))
 
 
 def end(pid: int, is_same: Callable[[], bool], timeout: float, number: signal.Signals = signal.SIGTERM) -> bool | None:

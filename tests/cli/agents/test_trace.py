@@ -73,7 +73,7 @@ async def test_a_refusal_is_told_apart_from_a_message_that_is_not_there(machine:
         msgid = (await dan.expect("PRIVMSG", "#general")).tags["msgid"]
         assert (await machine.run("trace", msgid, "--in", "#general")).code == 0
         absent = await machine.run("trace", "spark.never.1", "--in", "#general")
-        assert absent.code == 1 and "nothing is known of spark.never.1" in absent.err
+        assert absent.code == 1 and "nothing is known about spark.never.1" in absent.err
         refused = await machine.run("trace", msgid, "--in", "not/a/nick")
         assert refused.code == 1 and "the server does not look in not/a/nick for you" in refused.err
 

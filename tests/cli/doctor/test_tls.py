@@ -40,7 +40,7 @@ def test_a_certificate_that_is_not_there_or_none(patient: Patient, tmp_path: Pat
     tls, _ = made(tmp_path, "spark", 90)
     patient.server(listen=listen(tls))
     tls.certificate.write_text("nothing")
-    assert "no certificate" in patient.one("tls.dates").what
+    assert "is not a certificate" in patient.one("tls.dates").what
     tls.certificate.unlink()
     assert "No such file" in patient.one("tls.dates").what
 
