@@ -40,7 +40,14 @@ async def told(demo: Process, text: str) -> str:
 
 async def played(demo: Process) -> str:
     """Wait until all scenes are over."""
-    for text in ("1. Somebody", "2. An agent", "3. An agent", "4. The network", "5. Two agents", "culture status"):
+    for text in (
+        "1. A mention",
+        "2. An agent",
+        "3. The supervisor",
+        "4. The link",
+        "5. The loop guard",
+        "culture status",
+    ):
         await told(demo, text)
     return demo.said
 
