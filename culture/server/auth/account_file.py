@@ -24,14 +24,14 @@ from culture.server.shapes import Json, UnreadableJson, forward, items, mapping,
 
 
 class AccountFileContents(NamedTuple):
-    """Contents of the file: accounts by folded name, and the key for fake password verifiers."""
+    """The accounts of an accounts file, by folded name, and the key for fake password verifiers."""
 
     accounts: Mapping[str, Account]
     key: bytes
 
 
 def _add_key(document: Json) -> Json:
-    """Migrate the accounts file from schema 0, which has no key for fake verifiers."""
+    """Migrate an accounts file of schema 0, which lacks the key for fake verifiers."""
     return {"key": secrets.token_hex(32), "accounts": [], **document}
 
 
@@ -40,12 +40,12 @@ MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_add_key,)
 
 
 def empty() -> AccountFileContents:
-    """Return the contents for a file that does not exist yet."""
+    """Return the contents of a new accounts file: no accounts, and a new key for fake verifiers."""
     return AccountFileContents({}, secrets.token_bytes(32))
 
 
 def dump(contents: AccountFileContents) -> bytes:
-    """Return the contents as JSON."""
+    """Return the contents of an accounts file as JSON."""
     document = {
         "schema": len(MIGRATIONS),
         "key": contents.key.hex(),
@@ -55,7 +55,10 @@ def dump(contents: AccountFileContents) -> bytes:
 
 
 def parse(data: bytes) -> AccountFileContents:
-    """Return the contents of a file of any schema; raise UnreadableJson if it is damaged."""
+    """Parse an accounts file of any schema and return its contents.
+
+    Raises UnreadableJson if the file is damaged.
+    """
     try:
         document = forward(mapping(json.loads(data)), MIGRATIONS)
         key = bytes.fromhex(text(document["key"]))
@@ -124,9 +127,9 @@ _KNOWN = frozenset(
 
 
 def _read(item: Json) -> Account:
-    """Return an account from its JSON object, with defaults.
+    """Return an account from its JSON object; keys that are missing get their defaults.
 
-    Raise UnreadableJson for unknown keys.
+    Raises UnreadableJson for unknown keys.
     """
     refuse_unknown(item, _KNOWN)
     kind = UserClass(text(item["class"]))

@@ -30,14 +30,14 @@ from culture.server.shapes import UnreadableJson
 
 
 class Changes(NamedTuple):
-    """Names of new or changed accounts, and of revoked ones."""
+    """Names of the accounts that are new or changed since an earlier check, and of revoked ones."""
 
     changed: frozenset[str]
     revoked: frozenset[str]
 
 
 class AccountSnapshot(NamedTuple):
-    """One version of the file with its indexes; it is replaced, never changed."""
+    """One version of the accounts file with its indexes; a new version replaces the snapshot."""
 
     contents: AccountFileContents
     names: Mapping[str, Account]
@@ -79,28 +79,34 @@ class AccountStore:
         return tuple(self._now.contents.accounts.values())
 
     def get(self, name: str) -> Account | None:
-        """Return the account with that name, with or without the server's prefix; else None."""
+        """Return the account with this name, with or without the server's prefix.
+
+        None if none has it.
+        """
         return self._now.names.get(self.bare(name))
 
     def active(self, name: str) -> Account | None:
-        """Return the account with that name if it is not revoked, else None."""
+        """Return the account with this name; None if there is none or it is revoked."""
         account = self.get(name)
         return account if account and account.is_active else None
 
     def by_certificate(self, certificate: str) -> Account | None:
-        """Return the active account that lists this fingerprint, else None."""
+        """Return the active account that lists this certificate fingerprint; None if none does."""
         return self._now.certificates.get(certificate.lower())
 
     def owner_of(self, nick: str) -> Account | None:
-        """Return the account that owns a nick by its name or its list of nicks, even if revoked."""
+        """Return the account that owns a nick, by its name or its nicks; None if nobody does.
+
+        A revoked account still owns its nicks.
+        """
         return self._now.owners.get(self.bare(nick))
 
     def bare(self, name: str) -> str:
-        """Return a name in the form for comparison: folded, without the server's prefix."""
+        """Return an account name or nick as it is compared: folded, without the server's prefix."""
         return fold(name).removeprefix(self._prefix)
 
     def add(self, account: Account) -> None:
-        """Add a new account; NameTaken if its name, a nick or a certificate is in use."""
+        """Add a new account; raises NameTaken if its name, a nick or a certificate is in use."""
 
         def checked(current: AccountSnapshot) -> Account:
             self._check_free(account, current)
@@ -109,9 +115,10 @@ class AccountStore:
         self._put(checked)
 
     def vouched(self, subject: Subject, name: str, kind: UserClass) -> Account:
-        """Return the account of an OpenID user: created under this name at the first login, found later.
+        """Return the account of an OpenID user, which is made at the user's first login.
 
-        Raises AccountRefused if the name is in use or invalid, and Revoked for a revoked account.
+        ``name`` is the name of a new account; ``kind`` becomes the class of a present account too. Raises
+        AccountRefused if the name is in use or invalid, and Revoked for a revoked account.
         """
         account = self._now.subjects.get(subject)
         if account is not None and account.is_active and account.kind is kind:
@@ -131,11 +138,14 @@ class AccountStore:
         return self._put(updated)
 
     def set_password(self, name: str, verifier: PasswordVerifier) -> Account:
-        """Set a password; it also lets a revoked account log in again."""
+        """Set an account's password and return the account; a revoked one may log in again."""
         return self._alter(name, lambda account: replace(account, verifier=verifier, revoked=None))
 
     def set_class(self, name: str, kind: UserClass) -> Account:
-        """Change the class of a program's account; a person's account cannot be changed."""
+        """Change the class of a program's account, and return the account.
+
+        Raises AccountRefused if the old or the new class is human.
+        """
 
         def with_class(account: Account) -> Account:
             if UserClass.HUMAN in (account.kind, kind):
@@ -149,7 +159,10 @@ class AccountStore:
         return self._alter(name, with_class)
 
     def add_token(self, name: str, label: str) -> str:
-        """Make a token, replacing the one with the same label; return it. Only its digest is stored."""
+        """Make a token for an account and return it; it replaces a token with the same label.
+
+        Only the token's digest is stored.
+        """
         token = new_token()
         stored = Token(token_label(label), token_digest(token))
 
@@ -162,7 +175,10 @@ class AccountStore:
         return token
 
     def add_certificate(self, name: str, certificate: str) -> Account:
-        """Add a certificate that the account can log in with; NameTaken if another account has it."""
+        """Add the fingerprint of a certificate that the account can log in with; return the account.
+
+        Raises NameTaken if another account has this certificate.
+        """
         added = fingerprint(certificate)
 
         def with_certificate(current: AccountSnapshot) -> Account:
@@ -178,7 +194,7 @@ class AccountStore:
         return self._put(with_certificate)
 
     def revoke(self, name: str) -> Account:
-        """Remove all credentials of an account; its name and nicks stay reserved."""
+        """Remove all credentials of an account and return it; its name and nicks stay reserved."""
         return self._alter(
             name,
             lambda account: replace(
@@ -192,11 +208,10 @@ class AccountStore:
         )
 
     def catch_up(self) -> None:
-        """Load the file again if another process changed it.
+        """Load the accounts file again if another process changed it.
 
-        The next ``refresh`` reports the changes.
-
-        Raises AccountsError if the file has become unreadable; the accounts in memory then stay in force.
+        The next call of ``refresh`` returns these changes. Raises AccountsError if the file has become unreadable; the
+        accounts in memory then stay in force.
         """
         # Not while a thread of ours writes: it would have to be waited for, and loads the file itself.
         if not self._changing.acquire(blocking=False):
@@ -210,7 +225,7 @@ class AccountStore:
             self._changing.release()
 
     def refresh(self) -> Changes:
-        """Load changes made by other processes, and return all changes since the last refresh."""
+        """Load changes by other processes; return all changes since the last ``refresh``."""
         self.catch_up()
         before, after = self._reported, self._now.contents.accounts
         if before is after:
@@ -233,7 +248,10 @@ class AccountStore:
         return self._put(altered)
 
     def _put(self, make: Callable[[AccountSnapshot], Account]) -> Account:
-        """Read, change and write the file as one step, locked against other writers."""
+        """Read the file, store the account that ``make`` returns, and return that account.
+
+        A lock keeps other writers out from reading to writing.
+        """
         try:
             with self._changing, write_lock(self.path):
                 current = self._load(self._now)
@@ -285,7 +303,11 @@ _NOTHING = Changes(frozenset(), frozenset())
 
 
 def _was_revoked(before: Account | None, after: Account | None) -> bool:
-    """Return whether the account is revoked, or was revoked and reactivated since ``before``."""
+    """Return whether an account is revoked, or was revoked for a while between two snapshots.
+
+    ``before`` and ``after`` are the account in the two; None: not in the file. An account without ``after`` counts as
+    revoked.
+    """
     if after is None or not after.is_active:
         return True
     return before is not None and before.revocations != after.revocations

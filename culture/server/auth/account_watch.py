@@ -17,7 +17,10 @@ _REVOKED = "Your account was revoked"
 
 
 async def watch(parts: ServerParts) -> None:
-    """Check the accounts every second (one stat); end the sessions of revoked ones."""
+    """Check every second if the accounts file changed; end the sessions of revoked accounts.
+
+    A check of an unchanged file costs one system call (stat).
+    """
     while True:
         await asyncio.sleep(PERIOD)
         try:
@@ -61,7 +64,7 @@ def _end_acting(parts: ServerParts, session: Session, revoked: frozenset[str]) -
 
 
 def _clear_nicks(parts: ServerParts) -> None:
-    """Disconnect users whose nick has since become that of another account."""
+    """Disconnect the users whose nick has become the nick of an account that is not theirs."""
     for user in list(parts.network.users.values()):
         owner = parts.accounts.owner_of(user.nick)
         if owner is None or user.account == owner.name or _is_logging_in(parts, user):
@@ -71,5 +74,5 @@ def _clear_nicks(parts: ServerParts) -> None:
 
 
 def _is_logging_in(parts: ServerParts, user: User) -> bool:
-    """Return whether a session is just logging in, perhaps to an account made by REGISTER."""
+    """Return whether one of the user's sessions waits for a result, such as that of a login."""
     return any(session.waiting for session in parts.router.sessions.get(user, ()))

@@ -11,22 +11,22 @@ from culture.server.errors import StartError
 
 
 class AccountsError(StartError):
-    """The accounts file cannot be used; the message tells people what to do."""
+    """The accounts file cannot be used; the exception's text tells people what to do."""
 
 
 class AccountRefused(Exception):
-    """An account cannot be made or changed as requested; the message is for people."""
+    """An account cannot be made or changed as requested; the exception's text is for people."""
 
 
 class NoSuchAccount(AccountRefused):
-    """There is no account with that name."""
+    """No account has the given name."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"there is no account {name}")
 
 
 class Revoked(AccountRefused):
-    """The account is revoked."""
+    """The account was revoked, and nobody can log in to it."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the account {name} is revoked")
@@ -48,7 +48,7 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A random secret in place of the password; only its SHA-256 is stored."""
+    """A random secret that a program logs in with; only its SHA-256 is stored."""
 
     label: str
     digest: str = field(repr=False)
@@ -102,7 +102,10 @@ def new_account(
     via: str | None = None,
     user: str | None = None,
 ) -> Account:
-    """Return a new, checked account; people are always on by default. Raises AccountRefused."""
+    """Return a new account after checking its parts; raises AccountRefused for an invalid one.
+
+    ``always_on`` None: True for people, False for programs.
+    """
     return Account(
         name=account_name(name),
         kind=kind,
@@ -118,24 +121,21 @@ def new_account(
 
 
 def account_name(name: str) -> str:
-    """Return the name if a new account or nick may have it; else raise AccountRefused."""
+    """Return the name unchanged if a new account or nick may have it; else raise AccountRefused."""
     if reserved(stored_account_name(name)):
         raise AccountRefused(f"{name} is reserved: people would mistake it for something else")
     return name
 
 
 def stored_account_name(name: str) -> str:
-    """Return the name if an account in a file may have it; else raise AccountRefused.
-
-    ``0`` and ``*`` mean "no account" on IRC. A name that was reserved later stays readable, so that its file is.
-    """
+    """Return the name unchanged if a stored account may have it; else raise AccountRefused."""
     if len(name) > LONGEST_NAME or not _NAME.fullmatch(name) or name == "0":
         raise AccountRefused(f"{name!r} cannot be a name: up to {LONGEST_NAME} letters, digits, - and _, no spaces")
     return name
 
 
 def fingerprint(text: str) -> str:
-    """Return a certificate's SHA-256 fingerprint in stored form: lower-case hex, no colons."""
+    """Normalise a SHA-256 certificate fingerprint to the stored form: lower-case hex, no colons."""
     plain = text.replace(":", "").strip().lower()
     if not _FINGERPRINT.fullmatch(plain):
         raise AccountRefused(f"{text!r} is not the SHA-256 fingerprint of a certificate: 64 hexadecimal digits")
@@ -143,16 +143,16 @@ def fingerprint(text: str) -> str:
 
 
 def token_label(text: str) -> str:
-    """Return the text if it can label a token; else raise AccountRefused."""
+    """Return the text unchanged if it can be the label of a token; else raise AccountRefused."""
     if not _LABEL.fullmatch(text):
         raise AccountRefused(f"{text!r} cannot name a token: letters, digits, dot, - and _")
     return text
 
 
 def via_word(text: str, kind: UserClass) -> str:
-    """Return the text if it can be the ``via`` word of an account: where the people it logs in come from.
+    """Return ``text`` if it is fit as ``via``: where the people that a bot logs in come from.
 
-    Raises AccountRefused for an invalid word, and for an account that is not of class bot.
+    Raises AccountRefused for an invalid word, and if ``kind``, the class of the account, is not bot.
     """
     if not _LABEL.fullmatch(text):
         raise AccountRefused(f"{text!r} cannot say where people are: a word of letters, digits, dot, - and _")
@@ -162,9 +162,9 @@ def via_word(text: str, kind: UserClass) -> str:
 
 
 def user_word(text: str) -> str:
-    """Return the text if it can name a local user, who need not exist yet.
+    """Return the text if it can name a user of this machine, who need not exist yet.
 
-    Else raise AccountRefused.
+    Raises AccountRefused otherwise.
     """
     if not text.isprintable() or not text or " " in text:
         raise AccountRefused(f"{text!r} cannot be a user of this machine: a login name, or the number of one")
@@ -172,5 +172,5 @@ def user_word(text: str) -> str:
 
 
 def now() -> str:
-    """Return the present time in the form of the accounts file."""
+    """Return the present time as the accounts file writes it: ISO 8601 in UTC."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -35,14 +35,14 @@ class ServerIdentity(NamedTuple):
 
 
 class Authenticator(Protocol):
-    """Decides about connections; raises Refused for those that may not register."""
+    """Decides which connections may register; raises Refused for the others."""
 
     def authenticate(self, connection: Credentials) -> ServerIdentity:
-        """Return the identity of a connection, or refuse it."""
+        """Return the identity of a connection; raises Refused if it may not register."""
 
 
 class NetworkAuth:
-    """Logged-in clients have their account; local users that we know need none (decision 3)."""
+    """Admits clients that logged in, and without a login those of local users that we know."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._password = config.password
@@ -50,7 +50,10 @@ class NetworkAuth:
         self._uids = {os.getuid(), *uids_of(config.local_users)}
 
     def authenticate(self, connection: Credentials) -> ServerIdentity:
-        """Return the identity of a client by its login, or without one by its origin; or refuse it."""
+        """Return the identity of a client: its account, or none if its origin needs no login.
+
+        Raises Refused for a wrong server password, and for a client that has to log in.
+        """
         account = connection.account
         if account is not None:
             return ServerIdentity(account.name, account.kind)
@@ -71,7 +74,7 @@ def _log_in(why: str) -> Refused:
 
 
 def uids_of(users: Iterable[str]) -> set[int]:
-    """Return the uids of these local users, as far as they exist."""
+    """Return the uids of these local users (names or numbers); unknown names are left out."""
     uids = set()
     for user in users:
         try:

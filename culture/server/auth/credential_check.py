@@ -32,7 +32,7 @@ class LoginFailed:
 
 @dataclass(frozen=True, slots=True)
 class CredentialCheck:
-    """A slow check (0.2 s): call ``run`` in a thread; it is safe there."""
+    """A slow check (0.2 s) of a password or token: call ``run`` in a thread, which is safe."""
 
     run: Callable[[], Done | LoginFailed] = field(repr=False)
     asks_elsewhere: bool = False
@@ -44,7 +44,10 @@ NOT_FOR = LoginFailed("it may not act for that account")
 
 
 def check_password(store: AccountStore, name: str, password: str) -> CredentialCheck | LoginFailed:
-    """Return the slow check of a password or token, for SASL PLAIN and ``PASS account:password``."""
+    """Return the slow check of an account's password or token, given as ``password``.
+
+    Returns a LoginFailed if the text cannot be a password. The check is for SASL PLAIN and ``PASS account:password``.
+    """
     account = store.active(name)
     verifier = verifier_of(store, name)
     try:
@@ -62,9 +65,10 @@ def check_password(store: AccountStore, name: str, password: str) -> CredentialC
 
 
 def check_acting(store: AccountStore, name: str, password: str, person: str) -> CredentialCheck | Done | LoginFailed:
-    """Return the check for a program that logs in on behalf of a person.
+    """Return the check for the program ``name``, which logs in on behalf of ``person``.
 
-    With a token, its result.
+    A program that gives a valid token needs no check: the login is returned at once. A text that cannot be a password
+    gives a LoginFailed.
     """
     step = check_password(store, name, password)
     if not isinstance(step, CredentialCheck):
@@ -88,12 +92,18 @@ def check_acting(store: AccountStore, name: str, password: str, person: str) -> 
 
 
 def may_act(by: Account, target: Account) -> bool:
-    """Return whether account ``by`` may log in on behalf of ``target``: certain bots, only for people."""
+    """Return whether the account ``by`` may log in on behalf of ``target``.
+
+    Only bots with a ``via`` word may, and only on behalf of people.
+    """
     return by.is_active and by.via is not None and target.is_active and target.kind is UserClass.HUMAN
 
 
 def verifier_of(store: AccountStore, name: str) -> PasswordVerifier:
-    """Return the account's password verifier, or a fake one that no password fits."""
+    """Return the password verifier of an account, or a fake one, which no password fits.
+
+    An unknown account, a revoked one and one without a password have a fake one.
+    """
     account = store.active(name)
     if account and account.verifier:
         return account.verifier

@@ -23,11 +23,14 @@ Kind = Literal["machine", "person"]
 
 
 class UnreadableInvitations(Exception):
-    """The file is damaged."""
+    """The invitations file is damaged."""
 
 
 class NotInvited(Exception):
-    """The key is not valid; ``is_guess`` if it never was, which counts as a failed try."""
+    """The key of an invitation is not valid here.
+
+    ``is_guess``: no invitation ever had this key, so the attempt counts as a failed login.
+    """
 
     def __init__(self, text: str, is_guess: bool = False) -> None:
         super().__init__(text)
@@ -36,7 +39,10 @@ class NotInvited(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Invitation:
-    """An invitation; ``name`` is the server or account it is for, empty for any server."""
+    """An invitation for a person or machine.
+
+    ``name`` is the account or server that may use it, empty for any server.
+    """
 
     kind: Kind
     digest: str = field(repr=False)
@@ -50,26 +56,26 @@ class Invitation:
 
     @property
     def id(self) -> str:
-        """Return the id that lists show."""
+        """Return the id by which lists show the invitation."""
         return self.digest[:_ID]
 
     def is_open(self, now: float) -> bool:
-        """Return whether the invitation can still be used."""
+        """Return whether the invitation is unused, and not expired at the time ``now``."""
         return self.used is None and now < self.expires
 
 
 def path_of(config: ServerConfig) -> Path:
-    """Return the path of the invitations file."""
+    """Return the path of the invitations file of the server with this configuration."""
     return config.data_dir / "invitations.json"
 
 
 def new_key() -> str:
-    """Return a new random key."""
+    """Return a new random key for an invitation."""
     return secrets.token_urlsafe(_BYTES)
 
 
 def digest_of(key: str) -> str:
-    """Return the digest of a key; only the digest is stored."""
+    """Return the digest of an invitation's key; the key itself is not stored."""
     return sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -91,7 +97,10 @@ class Invitations:
             raise UnreadableInvitations(f"{self._path}: {type(error).__name__}") from None
 
     def add(self, invitation: Invitation, now: float) -> None:
-        """Add an invitation, replacing open ones for the same person."""
+        """Add an invitation; it replaces an open one for the same person or machine.
+
+        Raises NotInvited if too many invitations are open.
+        """
 
         def added(present: tuple[Invitation, ...]) -> tuple[Invitation, ...]:
             others = [each for each in present if not _is_same_guest(each, invitation) or not each.is_open(now)]
@@ -102,7 +111,7 @@ class Invitations:
         self._change(added, now)
 
     def take_back(self, ids: frozenset[str], now: float) -> int:
-        """Close open invitations by id; return how many were closed."""
+        """Delete the open invitations that have one of these ids; return how many there were."""
         closed = 0
 
         def rest(present: tuple[Invitation, ...]) -> tuple[Invitation, ...]:
@@ -115,9 +124,10 @@ class Invitations:
         return closed
 
     def redeem(self, kind: Kind, key: str, guest: str, now: float, let_in: Callable[[Invitation], None]) -> Invitation:
-        """Mark an invitation as used on disk, then call ``let_in``; undo the mark if that raises.
+        """Record that ``guest`` used the invitation with this key, call ``let_in``, and return it.
 
-        Raises NotInvited if the key is not valid for this guest.
+        ``let_in`` gives the guest access; if it raises, the invitation is open again. Raises NotInvited if the key is
+        not valid for this guest.
         """
         with write_lock(self._path):
             invitations = self.all()
@@ -154,7 +164,11 @@ def _is_same_guest(one: Invitation, other: Invitation) -> bool:
 
 
 def _find(invitations: tuple[Invitation, ...], kind: Kind, key: str) -> tuple[int, Invitation]:
-    """Return the invitation of a key and its position; all are compared, for equal timing."""
+    """Return the invitation with this key, after its position in the list.
+
+    Raises NotInvited if none has the key. The key is compared with all invitations, so that the time taken tells
+    nothing.
+    """
     digest = digest_of(key)
     matches = [
         (at, each) for at, each in enumerate(invitations) if same_secret(digest, each.digest) and each.kind == kind
@@ -165,7 +179,7 @@ def _find(invitations: tuple[Invitation, ...], kind: Kind, key: str) -> tuple[in
 
 
 def _check(invitation: Invitation, guest: str, now: float) -> None:
-    """Refuse a used or expired invitation, or one for another guest."""
+    """Raise NotInvited for an invitation that is used, has expired, or is for another guest."""
     if invitation.used is not None:
         raise NotInvited(f"This invitation was used already, by {invitation.by}: ask for another")
     if now >= invitation.expires:

@@ -35,9 +35,10 @@ TUNNELS = frozenset(
 
 
 def account_at(session: Session, nick: str, accounts: AccountStore, config: ServerConfig) -> Account | None:
-    """Return the account of a nick if the client is a process of the account's local user.
+    """Return the account that owns the nick if the client runs as the account's local user.
 
-    A WebSocket comes from a page, not from the user; and if the kernel cannot name the process, there is no such login.
+    Returns None otherwise; always for a WebSocket, which comes from a page and not from the user, and where the kernel
+    cannot name the process.
     """
     if not session.is_local or session.is_websocket or not peer_uid.IS_KNOWN:
         return None
@@ -51,7 +52,10 @@ def account_at(session: Session, nick: str, accounts: AccountStore, config: Serv
 
 
 def objection(inode: int | None) -> str:
-    """Return why the uid of a client's socket proves nothing, or "" if it does; blocks."""
+    """Return why the uid that owns a client's socket proves nothing about the client, or "".
+
+    ``inode`` is the socket's inode, None if it is unknown. Searches the processes of this machine, which blocks.
+    """
     try:
         pids = [] if inode is None else process_owner.holders(inode)
     except process_owner.TooManyProcesses:
@@ -68,7 +72,7 @@ def objection(inode: int | None) -> str:
 
 
 def uid_of(user: str) -> int | None:
-    """Return the uid of a local user's name or number; None if there is no such user."""
+    """Return the uid of a local user, given as name or number; None if nobody has the name."""
     if user.isdecimal():
         return int(user)
     try:

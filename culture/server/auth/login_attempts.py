@@ -32,7 +32,7 @@ class SaslLogin:
 
 
 class _CheckPool:
-    """A few threads for checks: many logins at once must not take every processor."""
+    """A few threads for login checks: many logins at once must not take every processor."""
 
     def __init__(self, name: str) -> None:
         self.turns = asyncio.Semaphore(_AT_ONCE)
@@ -46,7 +46,7 @@ class _CheckPool:
 
 
 class Logins:
-    """SASL exchanges by session; failed logins and new accounts by origin."""
+    """The SASL exchanges by session; failed logins and new accounts by origin of a session."""
 
     def __init__(self, tokens: Tokens | None = None) -> None:
         self.under_way: dict[Session, SaslLogin] = {}
@@ -58,19 +58,20 @@ class Logins:
         self._new_accounts = SlidingWindow()
 
     def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run a slow password check in a thread; few run at the same time."""
+        """Run slow work with a password (0.2 s of hashing) in a thread; few run at the same time."""
         return self._passwords.run(run)
 
     def look(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run a lookup of local processes in a thread, apart from password checks."""
+        """Run a lookup of local processes in a thread; its pool is not that of the password checks."""
         return self._processes.run(run)
 
     async def try_password(
         self, session: Session, check: CredentialCheck, limits: ServerLimits, now: Callable[[], float]
     ) -> Done | LoginFailed:
-        """Check a password or token when its turn comes, and count a failure.
+        """Run the check of a password or token when a thread is free, and count it if it fails.
 
-        Failures of the same origin while it waited count too; else many connections at once would have one try each.
+        Returns a LoginFailed without a check if the session's origin had too many failures, also while this check
+        waited; else many connections at once would have one try each.
         """
         pool = self._tokens if check.asks_elsewhere else self._passwords
         async with pool.turns:
@@ -82,25 +83,28 @@ class Logins:
             return outcome
 
     def stop(self) -> None:
-        """Stop the threads."""
+        """Stop the threads that run checks."""
         self._passwords.stop()
         self._tokens.stop()
         self._processes.stop()
 
     def forget(self, session: Session) -> None:
-        """Drop the exchange of a session that has ended or logged in."""
+        """Drop the SASL exchange of a session that has ended or logged in."""
         self.under_way.pop(session, None)
 
     def fail(self, session: Session, now: float) -> None:
-        """Count a failed login."""
+        """Count a failed login of the session's origin (address or local user)."""
         self._failures.add(_who(session), now)
 
     def may_try(self, session: Session, limits: ServerLimits, now: float) -> bool:
-        """Return whether the session's origin may try another login."""
+        """Return whether the session's origin (address or local user) may try another login."""
         return self._failures.count(_who(session), limits.failed_logins_period, now) < limits.failed_logins
 
     def may_make_account(self, session: Session, limits: ServerLimits, now: float) -> bool:
-        """Count a request for a new account; return False above the limit of the session's origin."""
+        """Count a new account of the session's origin (address or local user) and return True.
+
+        Returns False, without counting, if the origin has made as many as ``limits`` allows.
+        """
         who = _who(session)
         if self._new_accounts.count(who, limits.new_accounts_period, now) >= limits.new_accounts:
             return False
@@ -108,7 +112,7 @@ class Logins:
         return True
 
     def forget_tries(self, limits: ServerLimits, now: float) -> None:
-        """Drop failed logins and new accounts that are too old to count."""
+        """Drop the records of failed logins and new accounts that are too old to count."""
         self._failures.prune(limits.failed_logins_period, now)
         self._new_accounts.prune(limits.new_accounts_period, now)
 

@@ -30,11 +30,14 @@ _PROHIBITED = (
 
 
 class UnfitPassword(ValueError):
-    """The text cannot be a password; the message says why without repeating it."""
+    """The text cannot be a password; the exception's text says why and does not quote it."""
 
 
 def prepare(password: str) -> bytes:
-    """Return the bytes of a password for hashing, equal for all ways to type its characters."""
+    """Return the bytes of a password for hashing (SASLprep); raises UnfitPassword.
+
+    They are the same for all ways to type its characters.
+    """
     if len(password) > LONGEST_PASSWORD:
         raise UnfitPassword(f"a password has at most {LONGEST_PASSWORD} bytes")
     text = password if password.isascii() and password.isprintable() else _saslprep(password)
@@ -52,9 +55,9 @@ def new_token() -> str:
 
 
 def token_digest(token: str) -> str:
-    """Return the digest under which a token is stored.
+    """Return the digest under which a token is stored: its SHA-256 in hex.
 
-    Plain SHA-256 is enough for a long random one.
+    A plain hash is enough, since a token is long and random.
     """
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -73,7 +76,7 @@ def _saslprep(password: str) -> str:
 
 
 def _check_direction(text: str) -> None:
-    """Refuse text that mixes right-to-left with other text (RFC 3454 §6)."""
+    """Raise UnfitPassword for text that mixes right-to-left with other text (RFC 3454 §6)."""
     if not any(map(stringprep.in_table_d1, text)):
         return
     ends = stringprep.in_table_d1(text[0]) and stringprep.in_table_d1(text[-1])
@@ -89,7 +92,10 @@ _SALT_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class PasswordVerifier:
-    """Checks a password and proves that we know it; useless for logging in elsewhere."""
+    """Stored in place of a password: checks it, and proves to a client that we know it.
+
+    It is useless for logging in elsewhere (SCRAM, RFC 5802).
+    """
 
     salt: bytes = field(repr=False)
     iterations: int
@@ -98,25 +104,34 @@ class PasswordVerifier:
 
     @classmethod
     def of(cls, password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> Self:
-        """Hash a new password (slow: use a thread). Raises UnfitPassword."""
+        """Return the verifier of a new password; raises UnfitPassword.
+
+        The hashing is slow: call this in a thread. ``salt`` None makes a random one.
+        """
         chosen = salt or secrets.token_bytes(_SALT_BYTES)
         return cls(chosen, iterations, *_keys(prepare(password), chosen, iterations))
 
     @classmethod
     def fake(cls, key: bytes, name: str) -> Self:
-        """Return a verifier that no password fits, always the same one for a name."""
+        """Return a verifier that no password fits; for a given key and name it is always the same."""
         salt, stored_key, server_key = (
             hmac.digest(key, f"{use}\0{name}".encode(), "sha256") for use in ("salt", "stored", "server")
         )
         return cls(salt[:_SALT_BYTES], ITERATIONS, stored_key, server_key)
 
     def fits(self, password: bytes) -> bool:
-        """Return whether a prepared password fits; takes as long as hashing one."""
+        """Return whether a password, prepared by ``prepare``, is the right one.
+
+        The hashing is slow: call this in a thread.
+        """
         stored_key, _ = _keys(password, self.salt, self.iterations)
         return same_secret(stored_key, self.stored_key)
 
     def proved_by(self, proof: bytes, exchange: bytes) -> bool:
-        """Return whether the client's proof over the exchange shows that it knows the password."""
+        """Return whether the client's SCRAM proof shows that it knows the password.
+
+        ``exchange``: the messages of the exchange that both sides sign (RFC 5802: AuthMessage).
+        """
         signature = hmac.digest(self.stored_key, exchange, "sha256")
         if len(proof) != len(signature):
             return False
@@ -124,7 +139,7 @@ class PasswordVerifier:
         return same_secret(hashlib.sha256(client_key).digest(), self.stored_key)
 
     def signature(self, exchange: bytes) -> bytes:
-        """Return the server's proof over the exchange."""
+        """Return the SCRAM signature over ``exchange``, which proves that we know the password."""
         return hmac.digest(self.server_key, exchange, "sha256")
 
 

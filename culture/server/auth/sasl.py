@@ -31,11 +31,11 @@ from culture.server.auth.sasl_framing import LONGEST_MESSAGE, LONGEST_TOKEN
 
 
 class BadMessage(ValueError):
-    """The client's message is not what the RFC demands."""
+    """A SASL message of the client is not what the mechanism's RFC demands."""
 
 
 class Opened(NamedTuple):
-    """A client's first message (GS2): header, whom it wants to act as (""), and the rest."""
+    """The client's first message (GS2): header, the account wanted ("": its own), and the rest."""
 
     header: str
     authzid: str
@@ -43,7 +43,7 @@ class Opened(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "Opened":
-        """Parse ``n,a=user,rest``."""
+        """Parse a first message ``n,a=user,rest``; raises BadMessage."""
         parts = text(data).split(",", 2)
         if len(parts) < 3:
             raise BadMessage("no GS2 header")
@@ -54,7 +54,7 @@ class Opened(NamedTuple):
 
 
 def text(data: bytes) -> str:
-    """Return the message as text; BadMessage if it is no UTF-8 or has NUL."""
+    """Return a SASL message as text; raises BadMessage if it is not UTF-8 or contains NUL."""
     try:
         decoded = data.decode()
     except UnicodeDecodeError as error:
@@ -65,14 +65,14 @@ def text(data: bytes) -> str:
 
 
 def value(attribute: str, name: str) -> str:
-    """Return the value of an attribute ``name=value``; BadMessage for another name."""
+    """Return the value of an attribute ``name=value``; raises BadMessage if it has another name."""
     if not attribute.startswith(f"{name}="):
         raise BadMessage(f"expected {name}=")
     return attribute[2:]
 
 
 def saslname(quoted: str) -> str:
-    """Return an unquoted name: ``=2C`` is a comma, ``=3D`` an equals sign (RFC 5802 §5.1)."""
+    """Return a SCRAM name unquoted: ``=2C`` is a comma, ``=3D`` is ``=`` (RFC 5802 §5.1)."""
     if not quoted or re.search("=(?!2C|3D)", quoted):
         raise BadMessage("not a name")
     return quoted.replace("=2C", ",").replace("=3D", "=")
@@ -94,7 +94,7 @@ class ClientFirst(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "ClientFirst":
-        """Parse ``n,,n=user,r=nonce``."""
+        """Parse the client's first SCRAM message, ``n,,n=user,r=nonce``; raises BadMessage."""
         header, authzid, bare = Opened.parse(data)
         attributes = bare.split(",")
         if len(attributes) < 2:
@@ -116,7 +116,7 @@ class ClientFinal(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "ClientFinal":
-        """Parse ``c=…,r=…,p=…``."""
+        """Parse the client's last SCRAM message, ``c=…,r=…,p=…``; raises BadMessage."""
         without_proof, _, proof = text(data).rpartition(",")
         attributes = without_proof.split(",")
         if len(attributes) < 2:
@@ -147,24 +147,33 @@ _SCHEME = "bearer"
 
 
 class Tokens(Protocol):
-    """Checks the tokens of an issuer."""
+    """Logs users in by tokens of an OpenID issuer."""
 
     @property
     def configuration(self) -> str:
-        """Return the address where clients read how to get a token."""
+        """Return the URL of the issuer's metadata, where clients read how to get a token."""
 
     def check(self, token: str, authzid: str) -> Done | LoginFailed:
-        """Check a token in a thread; ``authzid`` is the account the client wants, "" for its own."""
+        """Log in the user whom a token names, in a thread, and return the result.
+
+        ``authzid``: the account that the client wants, "" for the user's own.
+        """
 
 
 class BearerExchange:
-    """OAUTHBEARER (RFC 7628): one message with the token; a failure's reason is sent as JSON."""
+    """OAUTHBEARER (RFC 7628): the client sends one message with a token.
+
+    On failure the server sends the reason as JSON.
+    """
 
     def __init__(self, tokens: Tokens | None) -> None:
         self._tokens = tokens
 
     def step(self, data: bytes) -> CredentialCheck | LoginFailed:
-        """Parse ``n,a=user,`` and ``key=value`` pairs, each begun and the last ended by 0x01."""
+        """Parse the client's message and return the check of its token, or the failure.
+
+        The message is ``n,a=user,`` and ``key=value`` pairs, each begun and the last ended by the byte 0x01.
+        """
         tokens = self._tokens
         if tokens is None:
             return LoginFailed("there is no issuer whose tokens are taken")
@@ -181,13 +190,16 @@ class BearerExchange:
 
 
 def _told(failed: LoginFailed, status: str, tokens: Tokens) -> LoginFailed:
-    """Return the failure with the JSON answer that tells the client the reason (RFC 7628 §3.2.2)."""
+    """Return the failure with JSON that tells the client the reason (RFC 7628 §3.2.2)."""
     answer = {"status": status, "openid-configuration": tokens.configuration}
     return LoginFailed(failed.reason, json.dumps(answer, separators=(",", ":")).encode())
 
 
 def _parse(data: bytes) -> tuple[str, str]:
-    """Return the wanted account and the token; host, port and other pairs are ignored."""
+    """Return the wanted account and the token of an OAUTHBEARER message; raises BadMessage.
+
+    The other pairs of the message, such as host and port, are ignored.
+    """
     _, authzid, rest = Opened.parse(data)
     if not rest.startswith(_PART) or not rest.endswith(_PART * 2):
         raise BadMessage("not an OAUTHBEARER message")
@@ -202,7 +214,7 @@ def _parse(data: bytes) -> tuple[str, str]:
 
 
 class SaslMechanism(StrEnum):
-    """The mechanisms, best first."""
+    """The SASL mechanisms that the server knows, best first."""
 
     SCRAM_SHA_256 = "SCRAM-SHA-256"
     EXTERNAL = "EXTERNAL"
@@ -217,7 +229,7 @@ class SaslMechanism(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """Send this data and wait for the client's answer."""
+    """The step that sends ``data`` to the client and waits for its answer."""
 
     data: bytes = field(repr=False)
 
@@ -226,14 +238,18 @@ Step = Challenge | CredentialCheck | Done | LoginFailed
 
 
 class Exchange(Protocol):
-    """One attempt to log in; any step but a Challenge ends it."""
+    """One attempt to log in, message by message; any step but a Challenge ends it."""
 
     def step(self, data: bytes) -> Step:
-        """Handle a message of the client; never raises, whatever the message is."""
+        """Handle a message of the client and return the next step; never raises an exception."""
 
 
 def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[SaslMechanism, ...]:
-    """Return the mechanisms for a connection; those that show a secret need a private one."""
+    """Return the SASL mechanisms for a connection, best first.
+
+    ``private``: nobody can read the connection; mechanisms that send a secret need this. ``certificate``: the client
+    has shown one. ``tokens``: an issuer of tokens is configured.
+    """
     possible = {
         SaslMechanism.SCRAM_SHA_256: True,
         SaslMechanism.EXTERNAL: certificate,
@@ -246,7 +262,10 @@ def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[
 def begin(
     mechanism: SaslMechanism, store: AccountStore, certificate: str | None = None, tokens: Tokens | None = None
 ) -> Exchange:
-    """Start an exchange; in all mechanisms the client speaks first."""
+    """Return a new exchange in this mechanism, which waits for the client's first message.
+
+    ``certificate``: the fingerprint of the client's certificate. ``tokens``: the issuer's, if one is configured.
+    """
     match mechanism:
         case SaslMechanism.PLAIN:
             return PlainExchange(store)
@@ -259,13 +278,13 @@ def begin(
 
 
 class PlainExchange:
-    """PLAIN (RFC 4616): name and password in one message."""
+    """PLAIN (RFC 4616): the client sends name and password in one message."""
 
     def __init__(self, store: AccountStore) -> None:
         self._store = store
 
     def step(self, data: bytes) -> Step:
-        """Parse ``authzid NUL authcid NUL password``."""
+        """Parse ``authzid NUL authcid NUL password``; return the check of it, or the failure."""
         try:
             authzid, name, password = data.decode().split("\0")
         except ValueError:
@@ -285,7 +304,10 @@ class ExternalExchange:
         self._certificate = certificate
 
     def step(self, data: bytes) -> Step:
-        """Read the wanted account; empty means the certificate's own."""
+        """Log in to the account that lists the client's certificate, or return the failure.
+
+        ``data`` names the wanted account; empty means any that lists the certificate.
+        """
         account = self._store.by_certificate(self._certificate) if self._certificate else None
         try:
             requested = data.decode()
@@ -307,7 +329,7 @@ class ScramExchange:
         self._next: Callable[[bytes], Step] = self._first
 
     def step(self, data: bytes) -> Step:
-        """Handle the next message of the client."""
+        """Handle the client's next SCRAM message, and return the next step or the failure."""
         handle, self._next = self._next, _over
         try:
             return handle(data)

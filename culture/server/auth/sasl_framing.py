@@ -13,7 +13,7 @@ EMPTY = "+"
 
 
 class Unframed(Enum):
-    """Why the client's pieces are no SASL message; the exchange has failed."""
+    """Reasons why the pieces that a client sent are no SASL message; they end the exchange."""
 
     TOO_LONG = "one piece is longer than 400 characters"
     TOO_MUCH = "the message is longer than any that makes sense"
@@ -21,7 +21,7 @@ class Unframed(Enum):
 
 
 class SaslInbox:
-    """Joins the pieces of a client's message."""
+    """Joins the base64 pieces in which a client sends one SASL message."""
 
     __slots__ = ("_held", "_longest")
 
@@ -30,7 +30,10 @@ class SaslInbox:
         self._longest = longest
 
     def feed(self, piece: str) -> bytes | Unframed | None:
-        """Return the message once it is complete, None until then."""
+        """Add a piece; return the decoded message if the piece completes it, or None if more follow.
+
+        Returns an Unframed if the pieces are no SASL message.
+        """
         if len(piece) > PIECE:
             return self._failed(Unframed.TOO_LONG)
         text = self._held + ("" if piece == EMPTY else piece)
@@ -51,7 +54,7 @@ class SaslInbox:
 
 
 def pieces(message: bytes) -> list[str]:
-    """Return a message of the server as the parameters of AUTHENTICATE lines."""
+    """Return a SASL message of the server as base64 pieces, one for each AUTHENTICATE line."""
     text = base64.b64encode(message).decode()
     parts = [text[start : start + PIECE] for start in range(0, len(text), PIECE)]
     # A last piece of full length says that more follows: an empty one has to end the message.

@@ -37,7 +37,10 @@ from culture.server.events import (
 
 
 class Flavour(IntFlag):
-    """Capabilities that change how a line looks; sessions of equal flavour share its bytes."""
+    """The capabilities of a client that change how lines look, as bits.
+
+    A line is rendered once for all sessions with equal bits.
+    """
 
     PLAIN = 0
     TIME = 1
@@ -82,7 +85,7 @@ _TAGS_REPEATED = 512  # bytes of tags; longer ones, repeated on a hundred lines,
 
 
 def flavour_of(caps: frozenset[str]) -> Flavour:
-    """Return the flavour of a session with these capabilities."""
+    """Return which of these capabilities change how lines look, as bits (see ``Flavour``)."""
     flavour = Flavour.PLAIN
     for cap in caps:
         flavour |= FLAVOURS.get(cap, Flavour.PLAIN)
@@ -90,16 +93,17 @@ def flavour_of(caps: frozenset[str]) -> Flavour:
 
 
 def iso_time(at: float) -> str:
-    """Return a time (seconds since 1970) in server-time format, exact to the millisecond."""
+    """Return a time (seconds since 1970) in the form of IRCv3 server-time, with milliseconds."""
     whole, rest = divmod(round(at * MICROSECONDS), MICROSECONDS)
     year, month, day, hour, minute, second = time.gmtime(whole)[:6]
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{rest // 1000:03}Z"
 
 
 def render(event: Event, wants: int, account: str | None = None) -> bytes | None:
-    """Return the line with CRLF, or None if this client does not get it.
+    """Return the line that shows an event to a client, with CRLF; None if it does not get one.
 
-    ``account`` is the account of the user who caused the event.
+    ``wants``: the client's flavour (``Flavour``, the capabilities that change how lines look). ``account``: the account
+    of the user who caused the event.
     """
     if isinstance(event, Said):
         return render_said(event, wants)
@@ -110,7 +114,11 @@ def render(event: Event, wants: int, account: str | None = None) -> bytes | None
 
 
 def render_said(message: Said, flavour: int) -> bytes | None:
-    """Return a message as a line (hot path: built by hand; a Said never contains a line end)."""
+    """Return a chat message as one or several lines; None if the client does not get it.
+
+    ``flavour``: capabilities that change how lines look (``Flavour``). A Said never contains a line end, so for speed
+    the line is put together without checks.
+    """
     if message.lines:
         return _batch(message, flavour) if flavour & Flavour.MULTILINE else _one_by_one(message, flavour)
     if message.verb == "TAGMSG":
@@ -123,7 +131,7 @@ def render_said(message: Said, flavour: int) -> bytes | None:
 
 
 def _batch(message: Said, flavour: int) -> bytes:
-    """Render a message of several lines as a batch, whose opening line has the tags."""
+    """Return a message of several lines as an IRCv3 batch, whose opening line has the tags."""
     name, addressed = f"m{message.id.seq}", f"{message.status}{message.target}"
     rows = [f"{_tags(message, flavour, message.account)}:{message.source} BATCH +{name} {MULTILINE} {addressed}\r\n"]
     for text, concat in message.lines:
@@ -134,7 +142,7 @@ def _batch(message: Said, flavour: int) -> bytes:
 
 
 def _one_by_one(message: Said, flavour: int) -> bytes:
-    """Render a message of several lines as ordinary messages; only the first has the msgid."""
+    """Return a message of several lines as ordinary messages; only the first has the msgid."""
     tags = _tags(message, flavour, message.account)
     again = _tags(message, flavour, message.account, again=True)
     if len(again.encode()) > _TAGS_REPEATED:
@@ -148,9 +156,10 @@ def _one_by_one(message: Said, flavour: int) -> bytes:
 
 
 def _tags(event: Event, wants: int, account: str | None, again: bool = False) -> str:
-    """Return an event's message tags as ``@tags `` for a client with the flavour ``wants``.
+    """Return an event's message tags as ``@tags `` (with the trailing space); "" without tags.
 
-    ``again``: this is a later line of a multiline message, so tags that only its first line carries are left out.
+    ``wants``: the flavour (``Flavour``, capabilities that change how lines look). ``again``: this is a later line of a
+    multiline message, so tags that only its first line carries are left out.
     """
     words = []
     if wants & Flavour.TIME:
@@ -198,9 +207,9 @@ _ONE_LINE = 512
 
 
 def _modern(event: Event, wants: int) -> Message | None:
-    """Return the line of an event that only clients with a certain capability get.
+    """Return the line for an event that IRC shows only to clients with a certain capability.
 
-    None for others.
+    ``wants``: the client's flavour (``Flavour``). None if the client lacks the capability, or for any other event.
     """
     match event:
         case AwaySet(_, source, message) if wants & Flavour.AWAY_NOTIFY:

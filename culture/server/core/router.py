@@ -48,7 +48,7 @@ _REGROUP = (Joined, Parted, Kicked, Left)
 
 
 class Router:
-    """Publishes events; knows the local sessions of each user."""
+    """Applies events, sends them to the local sessions that see them, and calls the subscribers."""
 
     def __init__(self, name: str, network: Network, ids: Ids, dirty: list[Flushable]) -> None:
         self.name = name
@@ -69,20 +69,23 @@ class Router:
     def subscribe(
         self, subscriber: Subscriber, *kinds: type, failed: Callable[[BaseException], None] | None = None
     ) -> None:
-        """Call with each sent event of these kinds; errors go to ``failed``, else to the log."""
+        """Call ``subscriber`` with each event of these kinds, after the event was sent to clients.
+
+        ``failed`` is called with an error of the subscriber; without it, the error is logged.
+        """
         for kind in kinds:
             self._subscribers[kind] = [*self._subscribers.get(kind, ()), subscriber]
         if failed is not None:
             self._failed[subscriber] = failed
 
     def prefer(self, subscribers: list[Subscriber]) -> None:
-        """Call these subscribers before all others, in this order."""
+        """Call these subscribers, in this order, before all others of the same kinds of events."""
         for kind, present in self._subscribers.items():
             first = [each for each in subscribers if each in present]
             self._subscribers[kind] = [*first, *(each for each in present if each not in first)]
 
     def unsubscribe(self, subscriber: Subscriber) -> None:
-        """Remove a subscriber."""
+        """Stop calling a subscriber."""
         for kind, subscribers in self._subscribers.items():
             self._subscribers[kind] = [each for each in subscribers if each != subscriber]
         self._failed.pop(subscriber, None)
@@ -95,7 +98,7 @@ class Router:
         self.regroup(user)
 
     def detach(self, session: Session) -> bool:
-        """Remove the session from its user; return whether it was the user's last one."""
+        """Remove the session from its user; return True if it was the user's last session."""
         user = session.user
         if user is None or session not in self.sessions.get(user, ()):
             return False
@@ -108,14 +111,14 @@ class Router:
         return False
 
     def regroup(self, user: User) -> None:
-        """Discard the cached groups of a user's channels after its sessions changed."""
+        """Discard the cached sessions of the user's channels, after the user's sessions changed."""
         for channel in user.channels:
             self._hearers.pop(channel, None)
 
     def publish(self, event: Event, by: Session | None = None) -> None:
-        """Apply an event, send it to the sessions that see it, call the subscribers.
+        """Apply an event, send it to the sessions that see it, and call the subscribers.
 
-        ``by`` is the session that caused it, which gets its own message only with ``echo-message``.
+        ``by`` is the session that caused the event; its own chat message is sent to it only with ``echo-message``.
         """
         if isinstance(event, Said):
             if event.target[0] == "#":
@@ -140,7 +143,7 @@ class Router:
         self.by = None
 
     def _happen(self, event: Event) -> None:
-        """Apply an event that is no message, and send it to the users who see it."""
+        """Apply an event that is no chat message, and send it to the users who see it."""
         # Afterwards the user may be gone, or have another nick.
         account = self._account(event)
         if isinstance(event, Left | Renamed):
@@ -155,12 +158,18 @@ class Router:
             self._show_rank(event)
 
     def _elsewhere(self, event: Joined | Left) -> User | None:
-        """Return the user who joins or leaves the network if the user has no local session, else None."""
+        """Return the user who joins a channel or quits, if the user is connected to another server.
+
+        None if the user has sessions here.
+        """
         user = self.network.user(nick_of(event.source))
         return user if user not in self.sessions else None
 
     def _come_or_go(self, event: Joined | Left, user: User, account: str | None) -> None:
-        """Apply a join or quit of a remote user: only the channels' local members need a look."""
+        """Apply a join or quit of a user of another server, and send it to the sessions that see it.
+
+        Only members with sessions here are looked up, which is quick in large channels.
+        """
         before = list(user.channels)
         self.network.apply(event)
         channels = (
@@ -176,7 +185,7 @@ class Router:
             self._show_rank(event)
 
     def _show_rank(self, event: Joined) -> None:
-        """Send MODE lines for the rank that a joining user brings, since JOIN does not carry the rank."""
+        """Send the other members MODE lines with the rank of a joining user: JOIN cannot show it."""
         channel, user = self.network.channel(event.channel), self.network.user(nick_of(event.source))
         rank = channel.members.get(user) if channel is not None and user is not None else None
         if channel is not None and user is not None and rank:
@@ -192,7 +201,7 @@ class Router:
         return chain.from_iterable(hearers.values())
 
     def repeat(self, event: Event | ToldOpen) -> None:
-        """Call the subscribers marked as repeatable with an earlier event again."""
+        """Send an earlier event again, to the subscribers that are marked as repeatable only."""
         for subscriber in self._subscribers.get(type(event), ()):
             if getattr(subscriber, REPEATABLE, False):
                 try:
@@ -201,7 +210,10 @@ class Router:
                     self._report(subscriber, type(event), error)
 
     def follow(self, event: Event) -> None:
-        """Publish an event from within a subscriber; the other subscribers still get the first one."""
+        """Publish a further event while subscribers are called with an earlier one.
+
+        The subscribers that the earlier event has not reached yet still get it.
+        """
         outer_by, outer_channels = self.by, self.concerned
         self.depth += 1
         try:
@@ -212,7 +224,7 @@ class Router:
 
     @contextmanager
     def within(self, batch: MessageBatch) -> Iterator[None]:
-        """Send the lines of what is published within this context as a part of the batch."""
+        """Within this context, send the lines of all published events as parts of the batch."""
         outer, self.batch = self.batch, batch
         try:
             yield
@@ -261,12 +273,15 @@ class Router:
                 session.send(line)
 
     def show(self, event: Event, users: Iterable[User], wanting: int) -> None:
-        """Send an event to further users, in those of their sessions with the capability ``wanting``."""
+        """Send an event to more users than see it anyway, if their client has a capability.
+
+        ``wanting``: the capability's bit in ``Flavour``. Sessions without it get nothing.
+        """
         sessions = (session for user in users for session in self.sessions.get(user, ()))
         self.show_in(event, [session for session in sessions if session.wants & wanting])
 
     def show_in(self, event: Event, sessions: Iterable[Session]) -> None:
-        """Send an event to these sessions, each in its own flavour."""
+        """Send an event to these sessions, to each as its capabilities demand."""
         account = self._account(event)
         for session in sessions:
             line = render(event, session.wants, account)
@@ -337,7 +352,10 @@ class Router:
                     session.send(wire(Message("NOTICE", (nick, f"{nick}: {text}"), self.name)))
 
     def _hearers_of(self, message: Said, channel: Channel) -> dict[int, list[Session]]:
-        """Return the sessions that get a message to one rank, or of several lines, grouped by flavour."""
+        """Return the sessions that get a message to a rank or of several lines.
+
+        They are grouped by flavour, the capabilities that change how the message looks.
+        """
         members = channel.members.items()
         users = (user for user, held in members if not message.status or reaches(held, message.status))
         return self._group(users, LONG if message.lines else SAID)
@@ -351,6 +369,6 @@ class Router:
 
 
 def _hears(channel: Channel, user: User, status: str) -> bool:
-    """Return whether a message to this rank of the channel reaches the user."""
+    """Return whether a user gets a message to the members of the rank ``status`` ("": to all)."""
     held = channel.members.get(user)
     return held is not None and (not status or reaches(held, status))

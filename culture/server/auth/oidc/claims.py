@@ -12,7 +12,7 @@ _LONGEST_SUBJECT = 255
 
 
 class Bearing(NamedTuple):
-    """The user of a valid token: the issuer's id for them, their name here, and their class."""
+    """The user whom a valid token names: the issuer's id of the user, name here, and class."""
 
     subject: Subject
     name: str
@@ -20,9 +20,9 @@ class Bearing(NamedTuple):
 
 
 def judged(claims: Json, settings: Oidc, now: float) -> Bearing:
-    """Return the user of a token.
+    """Return the user whom a token's claims name.
 
-    Raise Rejected unless it is valid now and issued for this server.
+    Raises Rejected unless the token is valid at ``now`` and was issued for this server.
     """
     if claims.get("iss") != settings.issuer:
         raise Rejected("it is another issuer's")
@@ -57,9 +57,9 @@ def _time(claims: Json, name: str) -> float:
 
 
 def _class(claims: Json, settings: Oidc) -> UserClass:
-    """Return the user class for the values of the class claim.
+    """Return the user class that the token's class claim stands for, by the settings.
 
-    A program's class wins over human.
+    If several classes match, a class of programs wins over human.
     """
     if settings.class_claim is None:
         return UserClass.UNKNOWN
@@ -75,7 +75,7 @@ def _class(claims: Json, settings: Oidc) -> UserClass:
 
 
 def _several(value: object) -> set[str]:
-    """Return a claim as a set of texts: from one text, or from a list; empty for anything else."""
+    """Return a claim, which is a text or a list of texts, as a set; else an empty set."""
     if isinstance(value, str):
         return {value}
     return {each for each in value if isinstance(each, str)} if isinstance(value, list) else set()

@@ -2,8 +2,8 @@
 
 
 class Rejected(Exception):
-    """The token is worth nothing here; the message says why and repeats nothing of it."""
+    """The token is not accepted here; the exception's text says why without quoting the token."""
 
 
 class IssuerUnreachable(Exception):
-    """The issuer does not say what it is asked, or not in time."""
+    """The issuer of tokens gave no usable answer, or none in time."""

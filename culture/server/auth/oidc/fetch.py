@@ -17,11 +17,10 @@ _SETTING = "oidc.user: {user} in culture.yaml"
 
 
 def fetch(url: str, end: float, user: str | None = None) -> Json:
-    """The JSON object at an address, by ``end`` (``time.monotonic()``).
+    """Return the JSON object at a URL of the issuer; raises IssuerUnreachable if there is none.
 
-    Redirections are not followed.
-
-    ``user``: who else of this machine may be the issuer, where no certificate tells: whoever is says who logs in.
+    ``end``: deadline by ``time.monotonic()``. ``user``: the local user, besides root and ours, who may run an issuer
+    that is reached without TLS on this machine. Redirections are not followed.
     """
     access = HttpAccess(
         trust=ssl.create_default_context,
@@ -44,7 +43,7 @@ def fetch(url: str, end: float, user: str | None = None) -> Json:
 
 
 def json_object(data: bytes) -> Json:
-    """Parse a JSON object; ValueError for NaN or a repeated key."""
+    """Parse a JSON object; raises ValueError for anything else, for NaN and for a repeated key."""
     try:
         found = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
     except RecursionError as error:

@@ -25,14 +25,14 @@ _JWS = PyJWS(options={"enforce_minimum_key_length": True})
 
 @dataclass(frozen=True, slots=True)
 class JwtHeader:
-    """What a token that nobody has verified yet says about its signature."""
+    """The header of a token that is not verified yet: what it says about its signature."""
 
     algorithm: str
     kid: str
 
 
 def read_header(token: str) -> JwtHeader:
-    """Read the header of ``header.payload.signature``; raises Rejected."""
+    """Return the header of a token ``header.payload.signature``; raises Rejected if it is unfit."""
     if len(token) > LONGEST:
         raise Rejected("it is too long")
     if token.count(".") != 2:

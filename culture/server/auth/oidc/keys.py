@@ -38,9 +38,9 @@ _PUBLIC = ("kty", "crv", "n", "e", "x", "y")
 
 
 def read_keys(document: Json) -> Mapping[str, PyJWK]:
-    """The keys of a JWKS by their ids; what we cannot use is left out.
+    """Return the keys of a JSON Web Key Set by their ids, without those of unsupported kinds.
 
-    Raises ValueError when it is no JWKS.
+    Raises ValueError if the document is no key set.
     """
     keys: dict[str, PyJWK] = {}
     for item in items(document.get("keys"))[:_MOST_KEYS]:
@@ -77,7 +77,7 @@ class _StoredKeys(NamedTuple):
 
 
 class Jwks:
-    """Keys by their ids; used by several threads at a time."""
+    """The issuer's keys by their ids, fetched when they are needed; safe in several threads."""
 
     def __init__(self, settings: Oidc, clock: Callable[[], float]) -> None:
         self._settings = settings
@@ -87,9 +87,9 @@ class Jwks:
         self._asked = float("-inf")
 
     def key(self, kid: str) -> PyJWK | None:
-        """Return the issuer's key with this id, fetched if it is not in memory.
+        """Return the issuer's key with this id, after fetching the keys if they are old or lack it.
 
-        None if the issuer has none.
+        None if the issuer has no such key, or cannot be reached and no recent copy has it.
         """
         known = self._known(kid)
         # Whoever has a key does not wait for somebody else's question.
@@ -108,7 +108,7 @@ class Jwks:
         return 0 <= self._clock() - self._held.since < self._settings.refresh
 
     def _look(self, kid: str) -> None:
-        """Fetch the issuer's keys, unless this key is fresh or the last fetch was a moment ago."""
+        """Fetch the issuer's keys, unless ``kid`` is a fresh one or the last fetch was a moment ago."""
         now = self._clock()
         if (self._known(kid) and self._is_fresh()) or 0 <= now - self._asked < PAUSE:
             return
@@ -130,9 +130,10 @@ class Jwks:
         return keys
 
     def _discovered(self, end: float) -> str:
-        """Return the URL of the keys from the issuer's metadata, which must name this issuer.
+        """Return the URL of the issuer's keys, which is read from the issuer's metadata.
 
-        See OpenID Connect Discovery 1.0 §4.3.
+        ``end``: deadline by ``time.monotonic()``. Raises IssuerUnreachable if the metadata name another issuer or no
+        trustworthy URL (OpenID Connect Discovery 1.0 §4.3).
         """
         document = fetch(self._settings.configuration, end, self._settings.user)
         url = document.get("jwks_uri")

@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class IssuedTokens:
-    """Checks tokens of the configured issuer; a new user gets an account."""
+    """Logs users in by tokens of the configured issuer; a new user gets an account."""
 
     def __init__(self, settings: Oidc, accounts: AccountStore, clock: Callable[[], float]) -> None:
         self._settings = settings
@@ -27,13 +27,14 @@ class IssuedTokens:
 
     @property
     def configuration(self) -> str:
-        """Return the address where clients read how to get a token."""
+        """Return the URL of the issuer's metadata, where clients read how to get a token."""
         return self._settings.configuration
 
     def check(self, token: str, authzid: str) -> Done | LoginFailed:
-        """Log in the user of a token; return the result.
+        """Log in the user whom a token names, and return the result of the login.
 
-        Waits for issuer and disk, so call it in a thread.
+        ``authzid``: the account that the client wants, "" for the user's own. Waits for issuer and disk, so call it in
+        a thread.
         """
         try:
             account = self._account(self._bearing(token))
