@@ -36,7 +36,7 @@ def usage_of(state: TeamState, id: str) -> tuple[float, int]:
 
 
 class Budget:
-    """Pauses and resumes members by the budgets of tasks and team.
+    """Pauses and resumes members according to the budgets of the tasks and the team.
 
     A member's own budget is enforced by its daemon.
     """
@@ -58,22 +58,25 @@ class Budget:
                     await self._release(id)
 
     def _is_fully_parked(self, id: str) -> bool:
-        """Whether all members of the task (or team) ``id`` were paused and people were informed."""
+        """Return whether all members of ``id`` (task or team) are paused and people were informed."""
         state = self._context.store.state
         return id in state.parked and all(entry.data["id"] != id for entry in state.pending(Act.PARK))
 
     def is_parked(self, member: TeamMember) -> bool:
-        """Whether a member may not work because a budget is spent."""
+        """Return whether a member may not work because its task's or the team's budget is spent."""
         return bool(self._context.store.state.parked & {TEAM, member.task_id or ""})
 
     async def pause_if_parked(self, member: TeamMember) -> None:
-        """Pause a member whose budget is spent, for example after its daemon was restarted."""
+        """Send a member's daemon a pause if a budget is spent, for example after a restart of it."""
         async with self._lock:
             if self.is_parked(member):
                 await self._order(member, "pause")
 
     async def _interrupt(self, member: TeamMember, id: str) -> None:
-        """Pause a member after its current tool call; it continues when it is resumed."""
+        """Pause a member after its current tool call because the budget of ``id`` is spent.
+
+        ``id`` is a task or the team. A prompt to continue is queued for a member that was in a turn.
+        """
         key, text = f"{resume_key_prefix(member)}{self._context.store.state.number}", GO_ON.format(id=id)
         try:
             is_in_turn = (await self._context.daemons.call(member.nick, "status")).get("state") in IN_TURN
@@ -110,7 +113,10 @@ class Budget:
         context.store.done(Act.PARK, id=id)
 
     async def _release(self, id: str) -> None:
-        """Resume all members of a task or the team, then record it: after a crash in between it is repeated."""
+        """Resume the members whose pause only the budget of ``id`` (a task or the team) caused.
+
+        The release is recorded afterwards, so that it is repeated if the process dies in between.
+        """
         others = self._context.store.state.parked - {id}
         for member in self._members_of(id):
             if not others & {TEAM, member.task_id or ""}:

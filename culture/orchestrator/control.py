@@ -13,14 +13,14 @@ Do = Callable[[Team, Mapping[str, object]], Awaitable[Answer]]
 
 
 class ControlSocket:
-    """Answers requests; calls ``stop`` when the orchestrator shall end."""
+    """Answers requests of `culture team` commands; the request ``stop`` ends the orchestrator."""
 
     def __init__(self, team: Team, stop: Callable[[], None]) -> None:
         self._team = team
         self._stop = stop
 
     async def answer(self, request: Request) -> object:
-        """Execute a request and return the data of the response; ``RequestFailed`` has the reason."""
+        """Execute a request and return the data of the response; ``RequestFailed`` if it fails."""
         if request.type == "stop":
             self._stop()
             return {}

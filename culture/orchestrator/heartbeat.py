@@ -39,7 +39,7 @@ Judge = Callable[[str], Awaitable[str]]
 
 @dataclass
 class Pulse:
-    """What the heartbeat remembers of one member between two checks."""
+    """What the heartbeat remembers about one member between two checks."""
 
     busy_at: float
     """When it was last busy, or was first checked."""
@@ -81,12 +81,12 @@ class Heartbeat:
         self._speakers: set[str] = set()
 
     def note_activity(self, nick: str) -> None:
-        """Record that a member wrote a message, so that its usage is read soon."""
+        """Record that a member wrote a message, so that its usage is read within seconds."""
         self._speakers.add(nick)
         self._spoke.set()
 
     async def run(self) -> None:
-        """Check members periodically until cancelled."""
+        """Check all members at each heartbeat, and those who wrote soon afterwards, until cancelled."""
         while True:
             if self._clock() >= self._due:
                 try:
@@ -111,7 +111,7 @@ class Heartbeat:
         await self._budget.enforce()
 
     async def note_usage(self, member: TeamMember) -> None:
-        """Read a member's usage, perhaps within a turn, and enforce the budgets."""
+        """Read the usage of a member, which may be within a turn, and enforce the budgets."""
         now = self._context.store.state.member(member.nick)
         if now is not None and now.hired and not now.leaving:
             await self._read_usage(now)
@@ -124,7 +124,10 @@ class Heartbeat:
             asyncio.get_running_loop().call_later(AGAIN, self.note_activity, member.nick)
 
     async def beat(self) -> None:
-        """Run one heartbeat: check members, budgets, tasks, overlaps; send pending texts."""
+        """Run one heartbeat: check all members, budgets, tasks and overlaps; resume unfinished acts.
+
+        Notices and wiki pages that could not be sent before are sent.
+        """
         context = self._context
         self._resume_pending()
         members = [member for member in context.store.state.members.values() if member.hired and not member.leaving]
@@ -184,7 +187,10 @@ class Heartbeat:
                 await self._check_in_if_idle(member, status, pulse)
 
     async def _read_usage(self, member: TeamMember) -> Mapping[str, Any] | None:
-        """Read a member's usage and check its context; None if its daemon does not answer."""
+        """Read a member's usage and check how full its context is; return its daemon's status.
+
+        None if the daemon does not answer.
+        """
         try:
             status = await self._context.read_usage(member)
         except NoAnswer as why:
@@ -221,7 +227,10 @@ class Heartbeat:
                 pulse.busy_at = self._clock()
 
     async def _wake_if_missed(self, member: TeamMember, status: Mapping[str, Any]) -> None:
-        """Prompt a member about messages it missed while away, since those start no turn."""
+        """Prompt a member to read messages that it missed while disconnected.
+
+        Such messages start no turn themselves.
+        """
         stale = int(status.get("stale", 0))
         if not stale or status.get("state") in IN_TURN:
             return
@@ -230,7 +239,10 @@ class Heartbeat:
         await self._hiring.tell(member.nick, f"missed-{member.nick}-{last}-{stale}", text)
 
     async def _check_in_if_idle(self, member: TeamMember, status: Mapping[str, Any], pulse: Pulse) -> None:
-        """Prompt a member to check its channels if the small model judges it idle."""
+        """Prompt a member to check its channels if the small model judges it idle.
+
+        The time to the next such prompt grows with ``heartbeat_backoff`` while the member stays idle.
+        """
         if status.get("state") != "idle":
             pulse.step, pulse.next_at = 0, 0.0
             return
@@ -246,7 +258,7 @@ class Heartbeat:
         await self._hiring.tell(member.nick, key, CHECK_IN)
 
     async def is_idle(self, nick: str) -> bool:
-        """Whether the small model judges a member idle; False if the model gives no answer."""
+        """Return whether the small model judges a member idle; False if the model gives no answer."""
         assert self._judge is not None
         activity = clean(self._context.rooms.recent_lines(nick), Profile.MODEL) or "(nothing)"
         try:

@@ -38,7 +38,7 @@ _LONGEST_LINE = 200
 
 
 class TeamInbound:
-    """Handles every message in order; whatever takes long runs as a background job."""
+    """Handles every message of the team's channels in order; long work runs in background jobs."""
 
     def __init__(
         self, context: TeamContext, hiring: MemberHiring, tasks: TeamTasks, task_end: TaskEnd, followup: WorkerFollowup
@@ -51,7 +51,7 @@ class TeamInbound:
         self._refusals = PromptLimit()
 
     async def handle(self, message: Message) -> None:
-        """Act on one message."""
+        """Act on a message: carry out its ``TASK:`` lines, or pass it on to the manager or the EM."""
         if not self._is_team_channel(message.channel):
             return
         requests = list(split_requests(message.text))
@@ -67,7 +67,7 @@ class TeamInbound:
                 await self._handle_line(message, msgid, line)
 
     def _resume_waiting_task(self, message: Message) -> None:
-        """Set a waiting task to working when a person or the EM writes in its channel."""
+        """Mark a waiting task as working if a person or the EM wrote in the task's channel."""
         task = self._task_in(message.channel)
         is_em = message.kind is UserClass.AGENT and fold(message.sender) == fold(self._context.em)
         may_answer = message.kind is UserClass.HUMAN or is_em
@@ -90,7 +90,7 @@ class TeamInbound:
             await self._refuse(message, msgid, about, str(why))
 
     async def _refuse(self, message: Message, msgid: str, about: TeamTask | None, why: str) -> None:
-        """Post why a ``TASK:`` line was refused; prompt its author if that is a member."""
+        """Post why a ``TASK:`` line was refused; if a member wrote it, prompt that member."""
         key, line = f"refused-{msgid}", " ".join(message.text.split())[:_LONGEST_LINE]
         prefix = f"[{about.id}] " if about else ""
         author = self._author(message)
@@ -104,7 +104,7 @@ class TeamInbound:
             self._context.jobs.start(key, self._hiring.tell(author.nick, key, order + more))
 
     def _author(self, message: Message) -> TeamMember | None:
-        """Return the member who wrote a message; None for people and unproven nicks."""
+        """Return the member who wrote a message; None for anybody without an agent account."""
         return self._context.store.state.member(message.sender) if message.kind is UserClass.AGENT else None
 
     def _execute(self, message: Message, msgid: str, line: TaskLine, task: TeamTask | None) -> None:
@@ -127,14 +127,17 @@ class TeamInbound:
                 self._task_end.report(id, how, text, message.sender, msgid)
 
     def _request_worker(self, message: Message, msgid: str, task: TeamTask, role: str, text: str) -> None:
-        """Record that a worker is requested, then hire it in the background."""
+        """Record that a worker was requested for a task, then hire it in the background."""
         by, place = message.sender, message.channel
         data = {"key": msgid, "msgid": msgid, "id": task.id, "role": role, "text": text, "by": by, "place": place}
         self._context.store.intend(Act.WANTED, **data)
         self.hire(data)
 
     def hire(self, data: Mapping[str, Any]) -> None:
-        """Hire a requested worker in the background; also used to resume after a restart."""
+        """Hire a requested worker in the background; also continues a hire after a restart.
+
+        ``data``: the journal's data of the request.
+        """
         self._context.jobs.start(f"hire {data['key']}", self._hire(data))
 
     async def _hire(self, data: Mapping[str, Any]) -> None:
@@ -151,7 +154,10 @@ class TeamInbound:
         await self.confirm_hire(member, place)
 
     async def _prompt_not_hired(self, data: Mapping[str, Any], why: str) -> None:
-        """Prompt the manager that no worker was hired: without a mention it may not read its channel."""
+        """Prompt the task's manager that a requested worker was not hired, and ``why``.
+
+        Without a mention the manager may not read its channel.
+        """
         task = self._context.store.state.tasks[data["id"]]
         if task.manager is not None and not task.stage.is_over:
             request = " ".join(data["text"].split())[:_LONGEST_LINE]
@@ -159,7 +165,7 @@ class TeamInbound:
             await self._hiring.tell(task.manager, f"nobody-{data['key']}", text, task.channel)
 
     async def confirm_hire(self, member: TeamMember, place: str) -> None:
-        """Post in ``place`` which worker was hired for the request."""
+        """Post in the channel ``place`` that a member was hired, and follow the member's work."""
         rooms, key = self._context.rooms, member.wanted
         text = f"hired {member.nick} as {member.role}"
         await rooms.say_once(f"hired {key}", text, place, reply_to=key.partition("/")[0])
@@ -168,7 +174,7 @@ class TeamInbound:
         await self._context.wiki.update_sprint(self._context.store.state)
 
     def _wake(self, member: TeamMember, message: Message, msgid: str, text: str) -> None:
-        """Prompt the member now, unless an IRC mention in the message already started a turn."""
+        """Prompt a member with a message, unless an IRC mention in it already started a turn."""
         if fold(member.nick) in map(fold, message.mentions):
             return
         order = (
@@ -181,7 +187,7 @@ class TeamInbound:
             self._context.jobs.start(key, self._hiring.tell(member.nick, key, order, place))
 
     async def _forward(self, message: Message) -> None:
-        """Prompt a channel's manager or the EM with a person's message that mentions nobody."""
+        """Prompt the channel's manager or the EM with a person's message that mentions nobody."""
         if message.kind is not UserClass.HUMAN or message.mentions:
             return
         task, state = self._task_in(message.channel), self._context.store.state
@@ -191,7 +197,7 @@ class TeamInbound:
             self._wake(member, message, message.msgid, message.text)
 
     def _is_team_channel(self, channel: str) -> bool:
-        """Whether a channel belongs to this team alone; #errors is shared by all teams."""
+        """Return whether a channel belongs to this team; False for #errors, shared by all teams."""
         return self._em_of(channel) is not None or self._task_in(channel) is not None
 
     def _em_of(self, channel: str) -> str | None:
@@ -201,9 +207,9 @@ class TeamInbound:
         )
 
     async def _ignore(self, message: Message, about: TeamTask | None) -> None:
-        """Report a ``TASK:`` line that its author may not write, once a day per agent.
+        """Report a ``TASK:`` line whose author may not write it, once a day per agent.
 
-        Prompt a member.
+        If the author is a member, it is prompted whom to ask.
         """
         log.warning("%s (%s) may not say %r in %s", message.sender, message.kind, message.text, message.channel)
         who = fold(message.sender) if message.kind is UserClass.AGENT else "a stranger"
@@ -228,7 +234,11 @@ class TeamInbound:
         )
 
     def _task_of_line(self, line: TaskLine, channel_task: TeamTask | None) -> TeamTask | None:
-        """Return the task that a ``TASK:`` line is about: by its id, its member, or the channel's task."""
+        """Return the task that a ``TASK:`` line is about, or None.
+
+        A report names the task; a line to a member is about that member's task; any other is about the channel's
+        task.
+        """
         state = self._context.store.state
         if isinstance(line, StatusReport):
             return state.tasks.get(line.id)

@@ -38,14 +38,14 @@ Entry = TypeVar("Entry")
 
 
 class ReadCursor:
-    """The cursor of the connection: how far messages were handled, stored in a file."""
+    """Read cursor of the team's connection, stored in a file: up to where messages were handled."""
 
     def __init__(self, file: Path, book: TeamStore) -> None:
         self._file = file
         self._book = book
 
     def load(self) -> ReceiveMark | None:
-        """Return the mark after which to continue; None if none was ever stored."""
+        """Return the mark of the last handled message; None if none was ever stored."""
         try:
             data = json.loads(self._file.read_text(encoding="utf-8"))
             return ReceiveMark(tuple(data["msgids"]), datetime.fromisoformat(data["time"]))
@@ -53,18 +53,18 @@ class ReadCursor:
             return None
 
     def knows(self, msgid: str) -> bool:
-        """Whether the message with this id was handled."""
+        """Return whether the message with this id was handled."""
         return msgid in self._book.state.handled
 
     def save(self, mark: ReceiveMark | None) -> None:
-        """Store that every message up to this mark was handled."""
+        """Store that every message up to ``mark`` was handled; without a mark, nothing is stored."""
         if mark is None:
             return
         replace_file(self._file, json.dumps({"msgids": mark.msgids, "time": mark.time.isoformat()}))
 
 
 class TeamRooms:
-    """One connection. ``next`` returns incoming messages in order; outgoing ones are notices."""
+    """The team's IRC connection: ``next`` returns the incoming messages, ``say`` sends notices."""
 
     def __init__(
         self,
@@ -97,16 +97,16 @@ class TeamRooms:
 
     @property
     def has_been_here(self) -> bool:
-        """Whether this team was connected before, so that it may have missed messages."""
+        """Return whether this team was connected before, so that it may have missed messages."""
         return self._cursor.load() is not None
 
     async def start(self) -> None:
-        """Connect to the server; messages missed while away are queued before new ones."""
+        """Connect to the server; messages missed while disconnected are queued before new ones."""
         await self.irc.start()
         self._cursor.save(self._cursor.load() or self.irc.mark)
 
     async def stop(self, reason: str) -> None:
-        """Disconnect from the server."""
+        """Disconnect from the server with this quit reason."""
         await self.irc.stop(reason)
 
     async def next(self) -> Message:
@@ -114,27 +114,30 @@ class TeamRooms:
         return await self._waiting.get()
 
     def mark_handled(self) -> None:
-        """Record that all messages returned by ``next`` were handled."""
+        """Store the read cursor if every message returned by ``next`` was handled and none waits."""
         # While a catch-up is pending, older messages are missing: a newer mark would skip them for ever.
         if self._waiting.empty() and not self.irc.is_behind:
             self._cursor.save(self.irc.mark)
 
     def recent_lines(self, nick: str) -> str:
-        """Return a user's messages of the last minutes, one per line."""
+        """Return a user's messages of the last minutes (``LATELY`` s), one per line."""
         since = self._clock() - LATELY
         return "\n".join(line for at, line in self._recent.get(fold(nick), ()) if at >= since)
 
     def has_just_mentioned(self, nick: str, other: str) -> bool:
-        """Whether a user's last message is seconds old and mentions ``other``."""
+        """Return whether a user's last message is only seconds old and mentions ``other``."""
         at, mentioned = self._last_mentions.get(fold(nick), (0.0, frozenset[str]()))
         return abs(self._clock() - at) <= JUST and fold(other) in mentioned
 
     def is_in(self, channel: str) -> bool:
-        """Whether we are in a channel."""
+        """Return whether the team's connection is in a channel."""
         return fold(channel) in map(fold, self.irc.channels)
 
     async def join(self, channel: str) -> bool:
-        """Join a channel; return False if the connection was lost, so that the caller has to retry."""
+        """Join a channel; return False if the connection was lost, so that the caller has to retry.
+
+        True also if the server refused the channel: trying again would not help.
+        """
         if not self.is_in(channel):
             try:
                 await self.irc.join_channel(channel)
@@ -144,16 +147,16 @@ class TeamRooms:
         return True
 
     async def leave(self, channel: str) -> None:
-        """Leave a channel."""
+        """Leave a channel; a refusal is only logged."""
         try:
             await self.irc.part_channel(channel, "the task is over")
         except NotSent as refused:
             log.info("could not leave %s: %s", channel, refused)
 
     async def say(self, channel: str, text: str, reply_to: str = "") -> bool:
-        """Send a notice; return whether it was sent.
+        """Send a notice to a channel; return whether it was sent.
 
-        Without a connection it is queued for ``catch_up``.
+        Without a connection the notice is queued for ``catch_up``. ``reply_to``: the id of the message it answers.
         """
         tags = {ClientTag.REPLY.value: reply_to} if reply_to else {}
         try:
@@ -172,7 +175,10 @@ class TeamRooms:
                 return
 
     async def say_once(self, key: str, text: str, *channels: str, reply_to: str = "") -> None:
-        """Send a notice once per key, also across restarts."""
+        """Send a notice to each of the channels, unless one with this key was sent before.
+
+        The key is kept in the journal, so this holds across restarts.
+        """
         if key in self._book.state.announced:
             return
         self._book.done(Act.ANNOUNCED, key=key)
@@ -180,7 +186,7 @@ class TeamRooms:
             await self.say(channel, text, reply_to)
 
     async def publish_task(self, key: str, fact: Mapping[str, Any]) -> None:
-        """Publish a fact about a task in the server's ledger, if it has changed."""
+        """Publish a fact about the task ``key`` in the server's ledger, if the fact has changed."""
         text = json.dumps({name: _short(value) for name, value in fact.items()}, ensure_ascii=False)
         if self._published.get(key) == text:
             return
@@ -208,7 +214,7 @@ class TeamRooms:
                 raise OSError(f"{_MOST_WAITING} messages wait to be handled") from None
 
     def _remember(self, message: Message) -> None:
-        """Store a member's message in memory, for hand-off pages and the idle check."""
+        """Keep a member's message in memory, for hand-off pages and the idle check."""
         if not message.private:
             line = f"[{message.timestamp:%H:%M:%S}] {message.channel} <{message.sender}> {message.text}"
             lines = _move_to_end(self._recent, fold(message.sender), deque[tuple[float, str]](maxlen=_MOST_LINES))
@@ -220,7 +226,10 @@ class TeamRooms:
 
 
 def _move_to_end(entries: dict[str, Entry], nick: str, new: Entry) -> Entry:
-    """Return a speaker's entry, moved to the end; drops the oldest one if there are too many."""
+    """Return a speaker's entry (``new`` if there is none), moved to the end of ``entries``.
+
+    If there are too many, the entry of the speaker who was silent longest is dropped.
+    """
     entry = entries[nick] = entries.pop(nick, new)
     if len(entries) > _MOST_SPEAKERS:
         del entries[next(iter(entries))]
@@ -228,7 +237,7 @@ def _move_to_end(entries: dict[str, Entry], nick: str, new: Entry) -> Entry:
 
 
 def split_requests(text: str) -> Iterator[str]:
-    """Iterate over the ``TASK:`` requests of a message, each from its line to the next request."""
+    """Iterate over the ``TASK:`` requests of a message; each extends to the next request."""
     starts = [match.start() for match in _REQUEST.finditer(text)]
     for start, end in pairwise([*starts, len(text)]):
         yield text[start:end].strip()

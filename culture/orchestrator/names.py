@@ -20,16 +20,16 @@ _LOCK = "names.lock"
 
 
 class NoNames(Exception):
-    """There is no name to give; the text says what to do."""
+    """No name for a member is left; the text says what to do."""
 
 
 def load(project: Path) -> tuple[str, ...]:
-    """Return the names of the project's own list, else of ours."""
+    """Return the members' names: of the project's own list if there is one, else of culture's."""
     return read_list(project_file(project, FILE, SHIPPED))
 
 
 def read_list(file: Path) -> tuple[str, ...]:
-    """Return the names of a list file, one per line, without comments and duplicates."""
+    """Return the names in a list file, one per line, without comments and duplicates."""
     lines = (line.partition("#")[0].strip() for line in file.read_text(encoding="utf-8").splitlines())
     return tuple(dict.fromkeys(name for name in lines if name))
 
@@ -37,9 +37,9 @@ def read_list(file: Path) -> tuple[str, ...]:
 def next_name(
     names: Sequence[str], used: Collection[str], has_traces: Callable[[str], bool] = lambda name: False
 ) -> str:
-    """Return the first name that is not in use and has no traces.
+    """Return the first name that is not in ``used`` and for which ``has_traces`` is False.
 
-    Raises ``NoNames`` if there are no names.
+    Raises ``NoNames`` if ``names`` is empty.
     """
     for name in next_names(names, used):
         if not has_traces(name):
@@ -48,7 +48,7 @@ def next_name(
 
 
 def next_names(names: Sequence[str], used: Collection[str]) -> Iterator[str]:
-    """Iterate over the unused names in their order; after the last one with numbers: Ramona2."""
+    """Iterate over the unused names in order, then over those with a number: ``Ramona2``."""
     folded = {fold(name) for name in used}
     for round in count(1) if names else ():
         for name in names:
@@ -59,13 +59,19 @@ def next_names(names: Sequence[str], used: Collection[str]) -> Iterator[str]:
 
 @contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Hold the lock under which teams choose and record names; ``folder`` is the team's folder."""
+    """Hold the lock under which teams choose and record names, one team at a time.
+
+    ``folder`` is the team's folder.
+    """
     with FileLock(folder.parent / _LOCK).held(timeout=None):
         yield
 
 
 def names_of_other_teams(folder: Path, server: str, past: bool = False) -> Iterator[str]:
-    """Iterate over the names in use in other teams of a server; with ``past`` former names, too."""
+    """Iterate over the member names in use in other teams of a server.
+
+    ``past`` adds the names of former members.
+    """
     prefix = fold(f"{server}-")
     for journal in folder.parent.glob(f"*/{JOURNAL}"):
         if journal.parent != folder:

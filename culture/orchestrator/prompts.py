@@ -29,7 +29,10 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def load(project: Path, role: str, values: Mapping[str, str]) -> str:
-    """Return a role's prompt with placeholders filled; a worker's begins with the common part."""
+    """Return a role's prompt with placeholders filled in.
+
+    The prompt of a worker begins with the part that all workers have in common.
+    """
     texts = [_read(project, role)]
     if role in ROLES[2:]:
         texts.insert(0, _read(project, WORKER))
@@ -43,7 +46,7 @@ def on_wiki(*, by_command: bool, by_tools: bool) -> str:
 
 
 def fill_placeholders(text: str, values: Mapping[str, str]) -> str:
-    """Replace ``{name}`` and other placeholders; unknown ones stay as they are."""
+    """Replace placeholders such as ``{name}`` by their values; unknown ones stay as they are."""
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
 
 
@@ -52,7 +55,10 @@ def _read(project: Path, role: str) -> str:
 
 
 def project_file(project: Path, name: str, shipped: Path) -> Path:
-    """Return the project's file of this name, else ours; ignores a symlink out of the project."""
+    """Return the path of the project's own file ``name``, or ``shipped`` if it has none.
+
+    A symlink that leads out of the project is ignored, because a member can make one.
+    """
     file = project / name
     if not file.is_file():
         return shipped
@@ -70,15 +76,15 @@ LAST = " You are not prompted about further ones for an hour: ask, or do somethi
 
 
 class PromptLimit:
-    """Limits the prompts of one kind per member. A restart of the orchestrator resets the count."""
+    """Limits how many prompts of one kind a member gets; a restart resets the count."""
 
     def __init__(self) -> None:
         self._prompts = SlidingWindow()
 
     def take(self, nick: str) -> str | None:
-        """Count one more prompt.
+        """Count one more prompt of a member, and return the text to append to it, mostly empty.
 
-        Return a text to append to it (mostly empty), or None above the limit.
+        Returns None if the member has had as many as allowed.
         """
         member, now = fold(nick), time.monotonic()
         count = self._prompts.count(member, WITHIN, now)

@@ -30,7 +30,7 @@ CHECK_IN = "The team's orchestrator was restarted. Check your channels, and go o
 
 
 class Reconciler:
-    """Resumes whatever the journal does not record as done."""
+    """Resumes everything that the journal does not record as done."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Reconciler:
         self._followup = followup
 
     async def clean_worktrees(self) -> None:
-        """Salvage and remove this team's worktrees that belong to no task any more."""
+        """Salvage and remove the worktrees of this team that belong to no task any more."""
         context, state = self._context, self._context.store.state
         await context.worktrees.sweep()
         self._tasks.highest = await context.worktrees.highest_number(context.config.slug)
@@ -81,7 +81,7 @@ class Reconciler:
             context.store.done(Act.CLEANUP, id=id, ref=salvaged.ref or task.rescue)
 
     async def resume_all(self, hired_before: Collection[str]) -> None:
-        """Resume everything unfinished, and prompt the members hired before the start."""
+        """Resume everything unfinished after a start; prompt the members in ``hired_before``."""
         context = self._context
         for task in context.store.state.live_tasks():
             self._tasks.begin(task.id)
@@ -94,7 +94,7 @@ class Reconciler:
                 context.jobs.start(f"resume {member.nick}", self._resume(member, is_new))
 
     def resume_pending(self) -> None:
-        """Start jobs for all open acts that no job works on: after a start, or after a full disk."""
+        """Start jobs for all open acts that no job performs: after a start, or after a full disk."""
         context = self._context
         for entry in context.store.state.pending(Act.TASK):
             self._tasks.accept(dict(entry.data))
@@ -116,14 +116,17 @@ class Reconciler:
                 context.jobs.start(f"retire {member.nick}", self._hiring.retire(member.nick, "was to go"))
 
     def _is_begun(self, task: TeamTask) -> bool:
-        """Whether the start of a task is complete, or waits because a budget is spent."""
+        """Return whether a task has its worktree and manager, or waits because a budget is spent."""
         state = self._context.store.state
         manager = state.member(task.manager or "")
         is_worked_on = bool(task.worktree) and manager is not None and manager.hired
         return (is_worked_on and f"begun {task.id}" in state.announced) or bool(state.parked & {TEAM, task.id})
 
     async def _resume(self, member: TeamMember, is_new: bool) -> None:
-        """Restart a member with its session and prompt it; recovery replaces it if that fails (O18)."""
+        """Restart a member with its session and prompt it to check in, unless it is new.
+
+        Recovery replaces the member if that fails (O18).
+        """
         context = self._context
         if member.task_id is not None:
             # The worktree must exist before the member that works in it.

@@ -63,7 +63,7 @@ class Team:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Run the team; after the end of the block its members continue by themselves."""
+        """Run the team's loops during the block; its members keep running after the block."""
         context = self.context
         hired_before = [member.nick for member in context.store.state.members.values() if member.hired]
         await self.reconciler.clean_worktrees()
@@ -90,7 +90,7 @@ class Team:
             await context.rooms.stop("the team's orchestrator stops")
 
     async def spawn_em(self) -> TeamMember:
-        """Start the EM, hiring it at the first start."""
+        """Start the engineering manager (EM), hiring it at the first start, and return it."""
         context, state = self.context, self.context.store.state
         if state.em is not None:
             return await self.hiring.settle(state.em.nick)
@@ -98,7 +98,10 @@ class Team:
         return await self.hiring.hire("em", None, order, name=context.config.em_name)
 
     async def spawn_agent(self, role: str, task_id: str, text: str, by: str = "a person") -> TeamMember:
-        """Hire a worker for a task, with this instruction; ``by`` is who requested it."""
+        """Hire a worker for a task and return it; ``NotHired`` if there is no such task.
+
+        ``text``: the worker's instruction; ``by``: who requested it.
+        """
         if task_id not in self.context.store.state.tasks:
             raise NotHired(f"there is no task {task_id}")
         member = await self.tasks.hire(task_id, role, text, by)
@@ -106,13 +109,13 @@ class Team:
         return member
 
     async def allow(self, id: str, usd: float | None = None, tokens: int | None = None) -> None:
-        """Set the total budget of a task or the team, on a person's command."""
+        """Set the total budget of a task or the team (``id``) as a person commanded; None: no limit."""
         self.context.store.done(Act.ALLOWANCE, id=id, usd=usd, tokens=tokens)
 
         await self.budget.enforce()
 
     async def dismiss(self, member: TeamMember) -> None:
-        """Retire a member on a person's command."""
+        """Retire a member because a person commanded it; ``NotHired`` for the EM, who stays."""
         if member.role == "em":
             raise NotHired("the EM stays; `culture team down` ends everybody")
         await self.hiring.retire(member.nick, "a person said so")
@@ -124,15 +127,15 @@ class Team:
         return self.context.agents
 
     def _load_prompt(self, role: str) -> str:
-        """Return a role's prompt with unfilled placeholders."""
+        """Return the text of a role's prompt, with its placeholders not filled in."""
         return load(self.context.config.project_dir, role, {})
 
     def _mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
-        """Return the MCP servers of a member."""
+        """Return the MCP servers of the member with this nick, by name."""
         return self.context.roster.mcp_servers(nick)
 
     def _on_entry(self, entry: JournalEntry) -> None:
-        """Watch the usage of a new member from its first turn on."""
+        """Begin to watch the usage of a new member when the journal records its hire as done."""
         if entry.what == Act.HIRE and entry.phase is Phase.DONE:
             self.usage_watch.watch_members()
 
@@ -155,7 +158,7 @@ class Team:
                 log.error("the read cursor was not stored: %s", error)
 
     async def _handle(self, message: Message) -> None:
-        """Handle a message; retries after a transient error such as a full disk."""
+        """Handle a message; try again after a transient error such as a full disk."""
         while True:
             try:
                 await self.inbound.handle(message)

@@ -24,14 +24,14 @@ _LONGEST_KEY = 200
 
 
 class Jobs:
-    """Runs jobs concurrently, one per name. A failure is reported and ends no other job."""
+    """Runs background jobs, one per name; a failed job is reported and ends no other."""
 
     def __init__(self, on_failure: Callable[[str, Exception], None]) -> None:
         self._on_failure = on_failure
         self._running: dict[str, asyncio.Task[None]] = {}
 
     def start(self, name: str, work: Coroutine[Any, Any, object]) -> None:
-        """Start a job, unless one of the same name is running."""
+        """Run ``work`` as a background job, unless a job of the same name is running."""
         if name in self._running:
             work.close()
             return
@@ -42,12 +42,12 @@ class Jobs:
         return name in self._running
 
     async def settle(self) -> None:
-        """Wait until no job is running."""
+        """Wait until no background job is running."""
         while self._running:
             await asyncio.wait(list(self._running.values()))
 
     async def stop(self) -> None:
-        """Cancel all running jobs."""
+        """Cancel all running background jobs, and wait until they have ended."""
         running = list(self._running.values())
         for task in running:
             task.cancel()
@@ -65,7 +65,7 @@ class Jobs:
 
 @dataclass
 class TeamContext:
-    """One team: where it is, what it consists of, and the handles on its members."""
+    """A team's configuration, folder, journal and connections, which its other objects share."""
 
     config: TeamConfig
     server: str
@@ -89,7 +89,7 @@ class TeamContext:
 
     @property
     def em(self) -> str:
-        """Nick of the EM."""
+        """Return the nick of the engineering manager (EM)."""
         return self.nick_of(self.config.em_name)
 
     def nick_of(self, name: str) -> str:
@@ -97,7 +97,7 @@ class TeamContext:
         return f"{self.server}-{name}"
 
     def handle(self, member: TeamMember) -> ManagedAgent:
-        """Return the runtime object of a member, created on first use."""
+        """Return the runtime object of a member (session, task, role), created on first use."""
         if member.name not in self.agents:
             self.agents[member.name] = ManagedAgent(self._session(member), member.task_id, member.role)
         return self.agents[member.name]
@@ -121,7 +121,7 @@ class TeamContext:
         return status
 
     async def complain(self, key: str, text: str) -> None:
-        """Post a problem once per key in #errors, where people and the EM look (O30)."""
+        """Post a problem in #errors, where people and the EM look, once per ``key`` (O30)."""
         await self.rooms.say_once(key, text, WellKnownChannel.ERRORS.value)
 
     def _session(self, member: TeamMember) -> AgentSession:
@@ -146,7 +146,7 @@ class TeamContext:
         )
 
     def _report_failure(self, name: str, error: Exception) -> None:
-        """Report a failed job once; a heartbeat may start it again."""
+        """Post a background job's failure in #errors, each error once."""
         if not name.startswith("complain "):
             text = f"[{self.config.slug}] {name}: {error}"
             self.jobs.start(f"complain {name}", self.complain(f"failed {name} {error}"[:_LONGEST_KEY], text))

@@ -30,7 +30,7 @@ def wiki_folder(config: TeamConfig) -> Path | None:
 
 
 class WikiRecord:
-    """Writes to one wiki; failures are logged and stop no work."""
+    """Writes pages to one team's wiki; failures are logged and stop no work."""
 
     def __init__(self, wiki: QueuedWiki, author: str) -> None:
         self._wiki = wiki
@@ -38,12 +38,12 @@ class WikiRecord:
         self._turn = asyncio.Lock()
 
     async def update_sprint(self, state: TeamState) -> None:
-        """Update the table of tasks on the sprint page; the rest of the page is the EM's."""
+        """Update the table of tasks on the sprint page; the rest of the page belongs to the EM."""
         async with self._turn:
             await self._change(SPRINT_STATE, lambda text: _with_tasks(text, state), "the tasks as they stand")
 
     async def create_plan_page(self, task: TeamTask) -> None:
-        """Create a task's page with the request; the manager writes the plan."""
+        """Create a task's plan page with the request; its manager writes the plan there."""
         text = f"# {task.id}\n\nWanted by {task.by}:\n\n{_quoted(task.text)}\n\nBranch: `{task.branch}`\n\n## Plan\n\n"
         try:
             await self._wiki.write(plan(task.id), text, "", self._author, f"{task.id} begins")
@@ -60,12 +60,12 @@ class WikiRecord:
             return False
 
     async def replace(self, page: str, text: str, why: str) -> None:
-        """Replace the text of a page."""
+        """Replace the text of a wiki page; ``why`` is the reason noted with the revision."""
         async with self._turn:
             await self._change(page, lambda _: text, why)
 
     async def catch_up(self) -> None:
-        """Write the queued pages."""
+        """Write the wiki pages that were queued because an earlier attempt failed."""
         try:
             await self._wiki.drain()
         except WikiError as error:

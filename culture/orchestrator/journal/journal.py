@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 class Phase(StrEnum):
-    """Phase of an act."""
+    """Phase of an act in the journal: to be done, done, or failed."""
 
     INTEND = "intend"
     DONE = "done"
@@ -60,7 +60,7 @@ class JournalEntry:
 
 
 class TeamJournal:
-    """The journal file: a line is on disk before ``write`` returns."""
+    """The journal's file; when ``write`` returns, the line is on disk."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -68,7 +68,7 @@ class TeamJournal:
         self._handle = -1
 
     def read(self) -> list[JournalEntry]:
-        """Read all entries; whatever follows the last complete line is removed."""
+        """Return the entries of the journal; what follows its last complete line is cut off."""
         try:
             text = self._file.read_bytes()
         except FileNotFoundError:
@@ -99,20 +99,20 @@ class TeamJournal:
         return entry
 
     def restart(self, after: int) -> None:
-        """Empty the journal: everything up to this number is in the snapshot."""
+        """Empty the journal, because all entries up to number ``after`` are in the snapshot."""
         self.close()
         sync_directory(self._file.parent)
         _shorten(self._file, 0)
         self._next = after + 1
 
     def continue_after(self, number: int) -> None:
-        """Give the next entry a higher number than this one."""
+        """Ensure that the next entry gets a higher number than ``number``."""
         self._next = max(self._next, number + 1)
 
     def _cut(self, text: bytes, length: int) -> None:
-        """Truncate the journal after its last readable line.
+        """Truncate the journal to its first ``length`` bytes, the readable lines of ``text``.
 
-        Unreadable complete lines go to another file.
+        Complete lines that cannot be read are written to another file first.
         """
         rest = text[length:]
         if b"\n" in rest:
@@ -122,14 +122,14 @@ class TeamJournal:
         _shorten(self._file, length)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the journal's file."""
         if self._handle >= 0:
             os.close(self._handle)
             self._handle = -1
 
 
 def peek(file: Path) -> list[JournalEntry]:
-    """Read the complete lines of a journal that another process may be writing."""
+    """Return the complete entries of a journal that another process may be writing."""
     try:
         return list(_entries(file.read_bytes().rpartition(b"\n")[0]))
     except FileNotFoundError:

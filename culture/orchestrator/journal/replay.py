@@ -13,7 +13,10 @@ MOST = 4000
 
 
 def replay(entries: Iterable[JournalEntry], state: TeamState | None = None) -> TeamState:
-    """Return the state after these entries; entries that ``state`` already contains are skipped."""
+    """Return the state after these entries, starting with ``state`` or an empty one.
+
+    Entries that ``state`` already contains are skipped.
+    """
     now = state or TeamState()
     for entry in entries:
         if entry.number > now.number:
@@ -22,7 +25,10 @@ def replay(entries: Iterable[JournalEntry], state: TeamState | None = None) -> T
 
 
 def apply_entry(state: TeamState, entry: JournalEntry) -> TeamState:
-    """Return the state after one more entry; an unknown kind changes nothing."""
+    """Return the state after one more entry; an entry of an unknown kind changes little.
+
+    Even then the entry's number, the open act and the handled message are recorded.
+    """
     open_now = dict(state.open)
     if entry.phase is Phase.INTEND:
         open_now[key_of(entry)] = entry
@@ -87,7 +93,7 @@ def _on_shift_intended(state: TeamState, data: Mapping[str, Any]) -> TeamState:
 
 
 def _on_shifted(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    """Reset the context of a member that keeps its name, as the EM does."""
+    """Reset context and session of a member that keeps its name in a shift change (the EM)."""
     return _change_member(state, data["nick"], wrapping_up=False, context_pct=None, session_id=None)
 
 
@@ -137,7 +143,7 @@ def _on_announced(state: TeamState, data: Mapping[str, Any]) -> TeamState:
 
 
 def _is_permanent(state: TeamState, key: str) -> bool:
-    """Whether an announcement's key must stay in the state for as long as its task exists."""
+    """Return whether an announcement's key must stay in the state while its task exists."""
     word, _, rest = key.partition(" ")
     if word == "overlap":
         return all(id in state.tasks and not state.tasks[id].stage.is_over for id in rest.split(" ")[:2])
@@ -145,7 +151,10 @@ def _is_permanent(state: TeamState, key: str) -> bool:
 
 
 def _latest(keys: Mapping[str, None], *new: str, spared: Callable[[str], bool] = lambda key: False) -> dict[str, None]:
-    """Add keys; if there are too many, keep the latest half and those that ``spared`` selects."""
+    """Return ``keys`` plus the keys ``new``, as a dictionary.
+
+    If there are too many, only the latest half and those that ``spared`` selects are kept.
+    """
     keys = {**keys, **dict.fromkeys(new)}
     if len(keys) <= MOST:
         return keys

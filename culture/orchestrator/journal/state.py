@@ -9,7 +9,7 @@ from culture.protocol.names import fold
 
 
 class Act(StrEnum):
-    """The kinds of acts in the journal, with their data. Each can be repeated without harm."""
+    """The kinds of acts in the journal; every act can be repeated without harm."""
 
     TASK = "task"
     """A task is accepted: id, text, by, msgid, place."""
@@ -56,13 +56,13 @@ class TaskStage(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether the task has ended."""
+        """Return whether the task has ended."""
         return self in (TaskStage.DONE, TaskStage.FAILED)
 
 
 @dataclass(frozen=True, slots=True)
 class TeamTask:
-    """One task: a branch, a worktree, a channel, and a manager who owns it."""
+    """A task of a team, with its branch, worktree, channel and manager."""
 
     id: str
     text: str
@@ -89,13 +89,13 @@ class TeamTask:
 
     @property
     def channel(self) -> str:
-        """Channel of the task."""
+        """Return the name of the task's channel."""
         return f"#work-{self.id}"
 
 
 @dataclass(frozen=True, slots=True)
 class TeamMember:
-    """One agent of the team."""
+    """A member of the team: its name, role, task, channels and usage."""
 
     name: str
     nick: str
@@ -123,7 +123,7 @@ class TeamMember:
 
 @dataclass(frozen=True, slots=True)
 class TeamState:
-    """The whole state, as of one entry of the journal."""
+    """The whole state of a team, as of the journal's entry ``number``."""
 
     number: int = 0
     members: Mapping[str, TeamMember] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class TeamState:
         return self.members.get(fold(nick))
 
     def team_of(self, task: str) -> list[TeamMember]:
-        """Return the members of a task."""
+        """Return the members that work on a task."""
         return [member for member in self.members.values() if member.task_id == task]
 
     def find_member(self, name: str) -> TeamMember | None:
@@ -165,7 +165,7 @@ class TeamState:
 
     @property
     def em(self) -> TeamMember | None:
-        """The team's engineering manager (EM), or None."""
+        """Return the team's engineering manager (EM), or None."""
         return next((member for member in self.members.values() if member.role == "em"), None)
 
     def live_tasks(self) -> list[TeamTask]:
@@ -173,7 +173,10 @@ class TeamState:
         return [task for task in self.tasks.values() if not task.stage.is_over]
 
     def before(self, id: str) -> list[TeamTask]:
-        """Return the tasks that are running, and the queued ones that were accepted before this one."""
+        """Return the tasks that take precedence over the task ``id``.
+
+        They are those that have a worktree, and those accepted before it.
+        """
         live = [task.id for task in self.live_tasks()]
         earlier = set(live[: live.index(id)] if id in live else live)
         return [task for task in self.live_tasks() if task.id != id and (task.worktree or task.id in earlier)]
@@ -201,13 +204,16 @@ class TeamState:
         return (task.tokens if task else 0) + sum(member.tokens for member in self.team_of(id))
 
     def next_id(self, slug: str, highest: int = 0) -> str:
-        """Return the id for the next task: a number above all task numbers in use and ``highest``."""
+        """Return the id of the next task, such as ``demo-7``.
+
+        Its number is one above ``highest`` and all task numbers in use.
+        """
         ids = [*self.tasks, *(entry.data["id"] for entry in self.pending(Act.TASK))]
         return f"{slug}-{1 + max(highest, *(int(id.rpartition('-')[2]) for id in ids), 0)}"
 
 
 def key_of(entry: JournalEntry) -> str:
-    """Return the key that identifies the act of an entry, in all its phases."""
+    """Return the key of the act that the entry is about; the same in all phases of the act."""
     data = entry.data
     about = data.get("key") or data.get("nick") or data.get("id") or ""
     return f"{entry.what} {fold(str(about))}"

@@ -41,7 +41,7 @@ def as_data(state: TeamState) -> dict[str, Any]:
 
 
 def from_data(data: Mapping[str, Any]) -> TeamState:
-    """Return the state from the JSON data of state.json."""
+    """Return the state that the JSON data of state.json describes."""
     members = [TeamMember(**{**each, "channels": tuple(each["channels"])}) for each in data["members"]]
     tasks = [TeamTask(**{**each, "stage": TaskStage(each["stage"])}) for each in data["tasks"]]
     waiting = [
@@ -76,7 +76,7 @@ def _entry_data(entry: JournalEntry) -> dict[str, Any]:
 
 
 class TeamStore:
-    """The journal and the state of one team's folder."""
+    """The journal of one team's folder and the state computed from it."""
 
     def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
         self._folder = folder
@@ -87,7 +87,7 @@ class TeamStore:
         self.on_change: Callable[[JournalEntry], None] = lambda entry: None
 
     def open(self) -> None:
-        """Read snapshot and journal."""
+        """Read the snapshot and the journal of the team's folder, and compute the state from them."""
         private_directory(self._folder)
         entries = self._journal.read()
         self.state = replay(entries, _snapshot(self._folder / STATE))
@@ -95,15 +95,15 @@ class TeamStore:
         self._journal.continue_after(self.state.number)
 
     def intend(self, what: Act, **data: Any) -> None:
-        """Record that an act is about to be performed."""
+        """Write to the journal that an act is about to be performed."""
         self._write(what, Phase.INTEND, data)
 
     def done(self, what: Act, **data: Any) -> None:
-        """Record that an act was performed."""
+        """Write to the journal that an act was performed."""
         self._write(what, Phase.DONE, data)
 
     def failed(self, what: Act, **data: Any) -> None:
-        """Record that an act cannot be performed."""
+        """Write to the journal that an act cannot be performed."""
         self._write(what, Phase.FAILED, data)
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class TeamStore:
         self.on_change(entry)
 
     def _write_snapshot(self) -> None:
-        """Write state.json, for readers and to restart a long journal."""
+        """Write the state to state.json, and empty a journal that has become long."""
         try:
             _put(self._folder / STATE, as_data(self.state))
             if self._entries >= LONGEST:

@@ -32,7 +32,7 @@ _LONGEST = 400
 
 
 class DaemonAway(NoAnswer):
-    """The daemon does not run, or ended before it answered; ask again once it runs."""
+    """The member's daemon does not run, or ended before it answered; ask again once it runs."""
 
 
 End = Callable[[str], Awaitable[tuple[Ended, int]]]
@@ -41,7 +41,7 @@ Launch = Callable[[str], BackgroundProcess]
 
 
 class MemberDaemons:
-    """Starts, finds, asks and ends the daemons of members."""
+    """Starts, finds, asks and ends the daemons of the team's members."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class MemberDaemons:
                 await self._start(nick)
 
     async def stop(self, nick: str) -> None:
-        """End a daemon and its agent's processes; raises ``DaemonStays`` if even SIGKILL fails."""
+        """End a member's daemon and its agent's processes; ``DaemonStays`` if even SIGKILL fails."""
         async with self._turns[fold(nick)]:
             how, remaining = await self._end(nick)
             self._reap(nick)
@@ -80,19 +80,22 @@ class MemberDaemons:
                 log.info("%s %s; ended %d processes that it had left", nick, how.value, remaining)
 
     async def dismiss(self, nick: str) -> None:
-        """Revoke the credentials of a retired member; its nick stays reserved."""
+        """Revoke the credentials of a retired member's account; its nick stays reserved."""
         try:
             await asyncio.to_thread(self._dismiss, nick)
         except Exception as error:
             log.warning("the account of %s could not be revoked: %s", nick, error)
 
     def is_running(self, nick: str) -> bool:
-        """Whether a member's daemon has a process."""
+        """Return whether the process of a member's daemon runs."""
         self._reap(nick)
         return pidfile.running(nick) is not None
 
     async def call(self, nick: str, verb: str, patience: float | None = None, **fields: Any) -> dict[str, Any]:
-        """Send a request to a daemon and return the answer; raises ``NoAnswer`` with the reason."""
+        """Send a request to a member's daemon and return its answer; ``NoAnswer`` if there is none.
+
+        ``patience``: how many seconds to wait.
+        """
         try:
             answer = await calling.call(nick, verb, fields, PATIENCE if patience is None else patience)
         except NoDaemon as why:
@@ -102,7 +105,7 @@ class MemberDaemons:
         return answer if isinstance(answer, dict) else {}
 
     async def _attach(self, nick: str) -> bool:
-        """Whether a member's daemon already runs and answers; a daemon that hangs is ended."""
+        """Return whether a member's daemon already runs and answers; a daemon that hangs is ended."""
         try:
             async with asyncio.timeout(self._start_patience):
                 while True:
@@ -145,7 +148,10 @@ class MemberDaemons:
             raise MemberNotStarted(text) from None
 
     async def _until_findable(self, nick: str, child: BackgroundProcess) -> None:
-        """Wait until a started daemon has its pid file or has ended; end it if neither happens."""
+        """Wait until a started daemon has its pid file or has ended.
+
+        If neither happens in time, the daemon is ended.
+        """
         try:
             async with asyncio.timeout(KNOWN):
                 while child.poll() is None and pidfile.running(nick) is None:  # noqa: ASYNC110
@@ -154,7 +160,7 @@ class MemberDaemons:
             await self._end_child(nick, child)
 
     async def _end_child(self, nick: str, child: BackgroundProcess) -> None:
-        """End a daemon that is not ready, perhaps without pid file, and the processes it left."""
+        """End a daemon that did not become ready, and the processes that it left."""
         await self._end(nick)
         for signal in (child.terminate, child.kill):
             if child.poll() is None:

@@ -26,7 +26,7 @@ _FOR_ANYBODY = ("wake-", "back-", "finished-", "gone-", "overlap-", "refused-", 
 
 
 class MemberHiring:
-    """Starts members, prompts them, and ends them."""
+    """Hires members of the team, gives them prompts, and retires them."""
 
     def __init__(self, context: TeamContext) -> None:
         self._context = context
@@ -35,7 +35,11 @@ class MemberHiring:
     async def hire(
         self, role: str, task: TeamTask | None, order: str, msgid: str = "", name: str | None = None
     ) -> TeamMember:
-        """Hire a member; ``NotHired`` has the reason if that fails."""
+        """Hire a member and return it; ``NotHired`` if that fails.
+
+        ``order``: its first prompt. ``msgid``: the message that asked for it. ``name``: its name, else the next free
+        one.
+        """
         nick = self.intend(role, task, order, msgid, name)
         return await self.settle(nick)
 
@@ -50,7 +54,7 @@ class MemberHiring:
     ) -> str:
         """Record that a member is to be hired, and return its nick; from then on the name is in use.
 
-        ``instead`` marks the successor of a member, for whom no free place is needed.
+        ``instead`` marks the successor of another member, for which the limits of the team are not checked.
         """
         context = self._context
         if not instead:
@@ -94,7 +98,10 @@ class MemberHiring:
         return name
 
     async def settle(self, nick: str) -> TeamMember:
-        """Start an intended member and give it its order; resumes a hire interrupted at any point."""
+        """Start the daemon of a member recorded by ``intend``, and give the member its first prompt.
+
+        This also resumes a hire that was interrupted at any point; ``NotHired`` if the member cannot be started.
+        """
         async with self._turns[fold(nick)]:
             member = self._member(nick)
             try:
@@ -109,7 +116,10 @@ class MemberHiring:
             return self._member(nick)
 
     async def _give_up(self, member: TeamMember, why: str) -> None:
-        """Roll back a failed hire. A member already hired is left to recovery."""
+        """Undo the failed hire of a member: end its daemon and revoke its credentials.
+
+        A member whose hire is complete is left as it is, for recovery.
+        """
         context = self._context
         if member.hired:
             return
@@ -120,7 +130,12 @@ class MemberHiring:
         context.roster.write(context.store.state)
 
     async def give(self, nick: str, key: str, text: str, place: str | None = None, wrap_up: bool = False) -> None:
-        """Give a member a prompt, once per key; on ``NoAnswer`` it stays pending for ``catch_up``."""
+        """Give a member a prompt, unless it already got one with this ``key``.
+
+        ``NoAnswer`` if its daemon does not accept the prompt, which then stays pending for ``catch_up``. The closing
+        text is
+        posted to the channel ``place``. ``wrap_up``: the prompt tells the member that its context is nearly full.
+        """
         self.promise(nick, key, text, place, wrap_up)
         if key in self._context.store.state.prompts:
             return
@@ -130,7 +145,10 @@ class MemberHiring:
         self._context.store.done(Act.PROMPT, nick=nick, key=key, **({"wrap_up": True} if wrap_up else {}))
 
     async def _send_prompt(self, nick: str, key: str, text: str, place: str | None) -> None:
-        """Send a prompt whose answer goes to ``place``, or nowhere if the member cannot join there."""
+        """Send a prompt to a member; the closing text goes to the channel ``place``, if not None.
+
+        If the daemon refuses the channel, the prompt is sent without one.
+        """
         call = self._context.daemons.call
         if place is None:
             await call(nick, "prompt", text=text, key=key)
@@ -146,7 +164,10 @@ class MemberHiring:
     def promise(
         self, nick: str, key: str, text: str, place: str | None = None, wrap_up: bool = False, msgid: str = ""
     ) -> bool:
-        """Record that a member is to get a prompt; return False if the key was recorded before."""
+        """Record that a member is to get a prompt; return False if the key was recorded before.
+
+        ``msgid``: the message that caused the prompt; it then counts as handled.
+        """
         state = self._context.store.state
         if key in state.prompts or any(entry.data["key"] == key for entry in state.pending(Act.PROMPT)):
             return False
@@ -156,7 +177,10 @@ class MemberHiring:
         return True
 
     def _is_for_successor(self, nick: str, key: str) -> bool:
-        """Whether a prompt must wait for the member's successor, because the member is being replaced."""
+        """Return whether a prompt must wait for the member's successor.
+
+        That is so while the member retires or is being replaced.
+        """
         state = self._context.store.state
         member = state.member(nick)
         shifts = [entry for entry in state.pending(Act.SHIFT) if fold(entry.data["nick"]) == fold(nick)]
@@ -164,24 +188,24 @@ class MemberHiring:
         return is_replaced or (member is not None and member.leaving)
 
     def pass_prompts_on(self, nick: str, successor: str) -> None:
-        """Record a member's pending prompts for its successor, except its own order."""
+        """Record a member's pending prompts for its successor.
+
+        Prompts meant for that member alone, such as its first one, are left out.
+        """
         for entry in self._context.store.state.pending(Act.PROMPT):
             data = entry.data
             if fold(data["nick"]) == fold(nick) and data["key"].startswith(_FOR_ANYBODY):
                 self.promise(successor, f"{data['key']}-{successor}", data["text"], data.get("place"))
 
     async def catch_up(self, nick: str) -> None:
-        """Give a member its pending prompts."""
+        """Give a member its pending prompts, except those that wait for its successor."""
         for entry in self._context.store.state.pending(Act.PROMPT):
             data = entry.data
             if fold(data["nick"]) == fold(nick) and not self._is_for_successor(nick, data["key"]):
                 await self.give(nick, data["key"], data["text"], data.get("place"), data.get("wrap_up", False))
 
     async def tell(self, nick: str, key: str, text: str, place: str | None = None) -> bool:
-        """Give a member a prompt; return whether its daemon accepted it.
-
-        A failure is logged, not raised.
-        """
+        """Give a member a prompt; return whether its daemon accepted it. A failure is only logged."""
         try:
             await self.give(nick, key, text, place)
         except NoAnswer as why:
@@ -190,7 +214,7 @@ class MemberHiring:
         return True
 
     async def prompt_em(self, key: str, text: str, place: str | None = None) -> None:
-        """Give the EM a prompt, once per key."""
+        """Give the EM a prompt, unless the EM already got one with this ``key``."""
         em = self._context.store.state.em
         if em is not None:
             await self.tell(em.nick, key, text, place)
@@ -198,7 +222,7 @@ class MemberHiring:
     async def retire(self, nick: str, why: str, heir: str = "") -> None:
         """End a member: its credentials are revoked, its usage still counts, its name is not reused.
 
-        Its pending prompts pass to ``heir``, the nick of its successor, if there is one.
+        The member's pending prompts pass to ``heir``, the nick of its successor, unless that is empty.
         """
         context = self._context
         async with self._turns[fold(nick)]:
@@ -217,14 +241,14 @@ class MemberHiring:
             context.roster.write(context.store.state)
 
     async def _read_final_usage(self, member: TeamMember) -> None:
-        """Record the usage of a member before it ends."""
+        """Record a member's usage before its daemon ends; a daemon without answer is only logged."""
         try:
             await self._context.read_usage(member)
         except NoAnswer as why:
             log.info("%s: %s", member.nick, why)
 
     async def finished_workers(self, task: TeamTask) -> list[TeamMember]:
-        """Return the workers of a task that have completed their order, the oldest member first."""
+        """Return the workers of a task that have completed their first prompt, oldest member first."""
         workers = [member for member in self._context.store.state.team_of(task.id) if member.role in ROLES[2:]]
         return [member for member in workers if member.hired and await self._has_finished(member)]
 

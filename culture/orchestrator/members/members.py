@@ -17,7 +17,7 @@ WARN_PCT = 80
 
 
 class Fill(Enum):
-    """What a member's context fill calls for."""
+    """What has to happen at the present fill of a member's context."""
 
     ROOM = "nothing"
     WARN = "the member wraps up what it is at"
@@ -25,7 +25,7 @@ class Fill(Enum):
 
 
 class ContextTracker:
-    """How full a context is: as the backend reports, else input tokens by the model's window."""
+    """How full a member's context is: as the backend reports, else computed from input tokens."""
 
     def __init__(self, window_size: int, threshold_pct: float = 90, warn_pct: float = WARN_PCT) -> None:
         self.window_size = window_size
@@ -35,24 +35,24 @@ class ContextTracker:
         self._reported_pct: float | None = None
 
     def add(self, input_tokens: int, pct: float | None = None) -> None:
-        """Add a turn's input tokens, and the fill (%) that the backend reports, if any."""
+        """Add a turn's input tokens; ``pct`` is the fill in % that the backend reports, if any."""
         self.input_tokens += input_tokens
         if pct is not None:
             self._reported_pct = pct
 
     def reset(self) -> None:
-        """Begin a new session with an empty context."""
+        """Set the fill to that of a new session: an empty context."""
         self.input_tokens = 0
         self._reported_pct = None
 
     @property
     def pct(self) -> float:
-        """How full the context is, in %."""
+        """Return how full the context is, in %."""
         return self._reported_pct if self._reported_pct is not None else 100 * self.input_tokens / self.window_size
 
     @property
     def fill(self) -> Fill:
-        """Which threshold is reached."""
+        """Return what the fill calls for: a shift change, a warning, or nothing."""
         if self.pct >= self.threshold_pct:
             return Fill.SHIFT
         return Fill.WARN if self.pct >= self.warn_pct else Fill.ROOM
@@ -65,7 +65,7 @@ _AGAIN = 0.2
 
 @dataclass(frozen=True, slots=True)
 class PromptResult:
-    """How a prompt ended: ``outcome`` is ``done``, ``interrupted``, ``aborted`` or ``failed``."""
+    """How a prompt ended; ``outcome`` is ``done``, ``interrupted``, ``aborted`` or ``failed``."""
 
     outcome: str
     text: str = ""
@@ -77,7 +77,7 @@ class PromptResult:
 
 @dataclass
 class AgentSession:
-    """A member's agent. Its daemon holds the conversation: a prompt continues the session."""
+    """The session of a member's agent; the member's daemon holds the conversation."""
 
     name: str
     model: str
@@ -103,14 +103,16 @@ class AgentSession:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the agent was not ended by ``kill``."""
+        """Return whether the agent was not yet ended by ``kill``."""
         return self._alive
 
     async def send(self, text: str, key: str | None = None, place: str | None = None) -> PromptResult:
-        """Give the agent a prompt and return its result once the turn is over; one prompt at a time.
+        """Give the agent a prompt and return the result once the turn is over; one prompt at a time.
 
-        A prompt with a ``key`` is given once: sent again, also by another process, it is only waited for, also while
-        the daemon restarts. The closing text is posted to the channel ``place``. Raises ``NoAnswer`` if the turn
+        A prompt with a ``key`` is given once: when it is sent again, also by another process, this only waits for its
+        end,
+        also while the daemon restarts. The closing text is posted to the channel ``place``. Raises ``NoAnswer`` if
+        the turn
         does not end in time.
         """
         async with self._lock:
@@ -128,7 +130,7 @@ class AgentSession:
         return status
 
     async def kill(self) -> None:
-        """End the agent and its daemon; a prompt under way gets no answer."""
+        """End the agent and its daemon; a prompt under way gets no result."""
         self._alive = False
         await self.daemons.stop(self.nick)
 
@@ -164,7 +166,7 @@ class AgentSession:
 
 @dataclass
 class ManagedAgent:
-    """A member at runtime: its session, the task it works on, and its role."""
+    """A member while the orchestrator runs: its session, the task it works on, and its role."""
 
     session: AgentSession
     task_id: str | None
@@ -186,12 +188,12 @@ class ModelTier(StrEnum):
 
     @classmethod
     def of(cls, model: str | None) -> "ModelTier":
-        """Return the family of a model, by its name."""
+        """Return the family of a model, recognised in its name; ``OTHER`` for an unknown one."""
         name = (model or "").lower()
         return next((tier for tier in (cls.OPUS, cls.SONNET, cls.HAIKU) if tier.value in name), cls.OTHER)
 
     @staticmethod
     def context_window(model: str | None) -> int:
-        """Return the context window of a model in tokens; the usual size if it is unknown."""
+        """Return the context window of a model in tokens; the usual size for an unknown model."""
         large = ModelTier.of(model) is ModelTier.OPUS or (model or "").lower().endswith(_LARGE_VARIANT)
         return _LARGE if large else _USUAL

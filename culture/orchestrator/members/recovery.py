@@ -19,7 +19,7 @@ WINDOW = 600.0
 
 
 class MemberRecovery:
-    """Restarts members a limited number of times, then replaces them."""
+    """Restarts members that are gone, a limited number of times, and then replaces them."""
 
     def __init__(
         self,
@@ -40,7 +40,10 @@ class MemberRecovery:
         self._tries: defaultdict[str, deque[float]] = defaultdict(deque)
 
     async def bring_back(self, member: TeamMember, why: str) -> bool:
-        """Restart a member in its worktree, with its session; return whether it runs."""
+        """Restart a gone member in its worktree, with its session; return whether it runs.
+
+        If that fails, or was tried too often, the member is replaced.
+        """
         if not self._context.daemons.is_running(member.nick) and not self._may_try(member.nick):
             await self.replace(member, f"{why}, again and again")
             return False
@@ -53,7 +56,11 @@ class MemberRecovery:
         return True
 
     async def replace(self, member: TeamMember, why: str) -> None:
-        """Replace a member by another and report it (O18, O30); one that is leaving is not replaced."""
+        """Report that a member is lost, and replace it by another (O18, O30).
+
+        Nothing is done if the member is retiring. After too many replacements the task is given up, or the worker
+        retired.
+        """
         now = self._context.store.state.member(member.nick)
         if now is None or now.leaving:
             return

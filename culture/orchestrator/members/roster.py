@@ -20,7 +20,7 @@ _LOOPS = {"max_hops": "off", "pair_turns_per_hour": 20, "pair_turns_reset": True
 
 
 class MemberConfigs:
-    """Writes the files that the members' daemons read when they start."""
+    """Writes the files that the daemons of the team's members read when they start."""
 
     def __init__(self, config: TeamConfig, folder: Path, main: str, orchestrator: str, em: str) -> None:
         self._config = config
@@ -31,7 +31,7 @@ class MemberConfigs:
 
     @property
     def file(self) -> Path:
-        """Path of the members' agents.yaml."""
+        """Return the path of the members' agents.yaml."""
         return self._folder / AGENTS
 
     def write(self, state: TeamState) -> None:
@@ -51,7 +51,7 @@ class MemberConfigs:
         replace_file(self.file, json.dumps(data, ensure_ascii=False, indent=1))
 
     def placeholders(self, member: TeamMember, state: TeamState) -> dict[str, str]:
-        """Return the values of the placeholders in a member's prompts."""
+        """Return the values of the placeholders in a member's role prompt, by name."""
         config, task = self._config, state.tasks.get(member.task_id or "")
         return {
             "name": member.name,
@@ -78,7 +78,10 @@ class MemberConfigs:
         }
 
     def channels_of(self, role: str, task_channel: str | None) -> tuple[str, ...]:
-        """Return the channels that a member of this role joins."""
+        """Return the channels that a member with this role joins.
+
+        ``task_channel``: the channel of its task; None only for the EM.
+        """
         config = self._config
         if role == "em":
             return (config.project_channel, config.standup_channel, WellKnownChannel.ERRORS.value)
@@ -86,7 +89,7 @@ class MemberConfigs:
         return (task_channel, config.standup_channel, config.project_channel) if role == "manager" else (task_channel,)
 
     def system_prompt(self, member: TeamMember, state: TeamState) -> str:
-        """Return the role prompt of a member."""
+        """Return a member's role prompt, with the placeholders filled in."""
         return load(self._config.project_dir, member.role, self.placeholders(member, state))
 
     def write_instructions(self, member: TeamMember, state: TeamState) -> Path:
@@ -96,7 +99,7 @@ class MemberConfigs:
         return file
 
     def mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
-        """Return the MCP servers of a member (O07): the wiki, and the bridge if configured."""
+        """Return the MCP servers of a member by name (O07): the wiki and the bridge, if configured."""
         urls = {"dev-wiki": self._config.wiki_mcp_url, "irc-bridge": self._config.mcp_bridge_url}
         return {name: {"type": "http", "url": _as_nick(url, nick)} for name, url in urls.items() if url}
 
@@ -123,7 +126,7 @@ class MemberConfigs:
         }
 
     def _sandbox(self) -> Mapping[str, object]:
-        """Return team.yaml's sandbox settings plus the wiki folder and the ports of the MCP servers."""
+        """Return the sandbox settings of team.yaml, extended for the wiki and the MCP servers."""
         settings = self._config.sandbox.model_dump(mode="json", exclude_unset=True)
         urls = [urlsplit(url) for url in (self._config.wiki_mcp_url, self._config.mcp_bridge_url) if url]
         addresses = [f"{each.hostname}:{each.port}" for each in urls if each.hostname and each.port]

@@ -46,13 +46,13 @@ class Shift:
         self._followup = followup
 
     def is_open(self, nick: str) -> bool:
-        """Whether a member is in a shift change."""
+        """Return whether a shift change of this member is under way."""
         return any(fold(entry.data["nick"]) == fold(nick) for entry in self._context.store.state.pending(Act.SHIFT))
 
     def begin(self, member: TeamMember, why: str, asked: bool = True) -> None:
-        """Start a shift change.
+        """Start the shift change of a member in the background, unless one is under way.
 
-        Without ``asked`` the member gets no hand-off prompt, since it cannot answer.
+        ``asked`` False: the member gets no hand-off prompt, since it cannot answer.
         """
         if self.is_open(member.nick) or member.leaving:
             return
@@ -82,7 +82,10 @@ class Shift:
         self.resume(data)
 
     def resume(self, data: Mapping[str, Any]) -> None:
-        """Continue a shift change in the background, from the step it has reached."""
+        """Continue a shift change in the background, from the step it has reached.
+
+        ``data``: the journal's data of the change.
+        """
         self._context.jobs.start(f"shift {data['nick']}", self._change(data))
 
     async def _change(self, data: Mapping[str, Any]) -> None:
@@ -118,11 +121,11 @@ class Shift:
         await context.wiki.update_sprint(context.store.state)
 
     def _is_parked(self, data: Mapping[str, Any]) -> bool:
-        """Whether the task's or team's budget is spent: then the shift change waits."""
+        """Return whether the budget of the task or the team is spent: then the shift change waits."""
         return bool(self._context.store.state.parked & {TEAM, data["task"] or ""})
 
     async def _prompt_handoff(self, data: Mapping[str, Any]) -> None:
-        """Give the member the hand-off prompt and wait for the end of that turn."""
+        """Prompt the member to write its hand-off page, and wait for the end of that turn."""
         context, key = self._context, f"handoff-{data['page'].replace('/', '-')}"
         member = context.store.state.member(data["nick"])
         if member is None or member.leaving or not context.daemons.is_running(member.nick):
@@ -161,7 +164,7 @@ class Shift:
         self._followup.follow(await self._hiring.settle(nick))
 
     async def _clear_em(self, data: Mapping[str, Any]) -> None:
-        """Give the EM a new session under the same name."""
+        """Give the EM a new session under the same name, and prompt it to read the hand-off page."""
         context, key = self._context, f"anew-{data['page'].replace('/', '-')}"
         if not data["asked"] and key not in context.store.state.prompts:
             await context.daemons.stop(data["nick"])
@@ -176,7 +179,7 @@ class Shift:
         )
 
     async def _build_page(self, data: Mapping[str, Any], task: TeamTask | None) -> str:
-        """Return a hand-off page from what is known without the member (I21)."""
+        """Return a hand-off page written from what the orchestrator knows, without the member (I21)."""
         lines = [f"# Hand-off of {data['name']}, {data['role']}", "", f"Written by the team: {data['why']}."]
         lines += ["", "## What they were given", "", data["order"] or "(nothing)"]
         if recent := self._context.rooms.recent_lines(data["nick"]):

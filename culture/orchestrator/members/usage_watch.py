@@ -22,7 +22,7 @@ _PAUSE = 5.0
 
 
 class UsageWatch:
-    """Runs one watching task per member."""
+    """Runs one task per member that watches the member's usage."""
 
     def __init__(self, context: TeamContext, on_usage: Callable[[TeamMember], Awaitable[object]]) -> None:
         self._context = context
@@ -31,14 +31,14 @@ class UsageWatch:
         self._watching: dict[str, asyncio.Task[None]] = {}
 
     def watch_members(self) -> None:
-        """Start watching all hired members that are not watched yet."""
+        """Start watching every hired member that is not watched yet."""
         for member in self._context.store.state.members.values():
             if member.hired and not member.leaving and member.nick not in self._watching:
                 task = asyncio.create_task(self._watch(member.nick), name=f"usage of {member.nick}")
                 self._watching[member.nick] = task
 
     async def stop(self) -> None:
-        """Stop all watching."""
+        """Stop watching all members."""
         watching = list(self._watching.values())
         for task in watching:
             task.cancel()
@@ -53,7 +53,10 @@ class UsageWatch:
             del self._watching[nick]
 
     async def _next(self, member: TeamMember, mark: str | None) -> str | None:
-        """Wait until a member's usage exceeds that at ``mark``; return the new mark."""
+        """Wait until a member's usage exceeds that at ``mark``, handle it, and return the new mark.
+
+        A mark is the daemon's position in the usage; None if the daemon did not answer.
+        """
         since = {"since": mark} if mark else {}
         try:
             usage = await self._context.daemons.call(

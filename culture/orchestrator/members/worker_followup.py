@@ -17,25 +17,25 @@ _LONG, _MARGIN = 600.0, 15.0
 
 
 class WorkerFollowup:
-    """Follows each worker until its manager knows that its work has ended."""
+    """Follows each worker until its manager knows that the work has ended."""
 
     def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
         self._context = context
         self._hiring = hiring
 
     def follow_all(self) -> None:
-        """Follow every hired worker, also successors and workers from before a restart."""
+        """Follow every hired worker, including successors and workers from before a restart."""
         for member in self._context.store.state.members.values():
             if member.hired and not member.leaving:
                 self.follow(member)
 
     def follow(self, member: TeamMember) -> None:
-        """Wait in the background for a worker's end, and prompt the manager if the worker did not."""
+        """Wait in the background for a worker's end; prompt the manager unless the worker told it."""
         if member.role in ROLES[2:] and self._key(member) not in self._context.store.state.announced:
             self._context.jobs.start(f"follow {member.nick}", self._follow(member))
 
     async def report_lost(self, member: TeamMember, why: str) -> None:
-        """Prompt the manager that a worker is gone unfinished and has no successor."""
+        """Prompt the manager that a worker is gone before it finished, and has no successor."""
         task = self._context.store.state.tasks.get(member.task_id or "")
         if member.role not in ROLES[2:] or task is None or task.manager is None or task.stage.is_over:
             return
@@ -46,7 +46,7 @@ class WorkerFollowup:
         return f"finished {member.order_key}"
 
     async def _follow(self, member: TeamMember) -> None:
-        """Wait until the worker's turn is over and its manager has been informed."""
+        """Wait until a worker's turn has ended and its manager has been informed."""
         context, key, prompt = self._context, self._key(member), member.order_key
         while context.store.state.member(member.nick) is not None and key not in context.store.state.announced:
             try:
@@ -67,15 +67,15 @@ class WorkerFollowup:
             await asyncio.sleep(_MARGIN)
 
     def _resume_prompt(self, member: TeamMember) -> str | None:
-        """Return the key of the newest prompt that told a member stopped by a budget to continue."""
+        """Return the key of the latest prompt to continue after a budget was raised, or None."""
         state = self._context.store.state
         keys = [*state.prompts, *(entry.data["key"] for entry in state.pending(Act.PROMPT))]
         return next((key for key in reversed(keys) if key.startswith(resume_key_prefix(member))), None)
 
     async def _inform_manager(self, member: TeamMember, key: str, text: str) -> bool:
-        """Prompt the manager that a worker has ended its turn, unless the worker mentioned the manager.
+        """Prompt the manager that a worker has ended its turn, unless the worker mentioned it.
 
-        Returns False while the task has no manager.
+        Returns False while the task has no manager; True also if the task is over.
         """
         task = self._context.store.state.tasks.get(member.task_id or "")
         if task is None or task.stage.is_over:

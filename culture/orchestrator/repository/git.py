@@ -18,9 +18,11 @@ async def git(
     codes: Sequence[int] = (0,),
     patience: float = PATIENCE,
 ) -> str:
-    """Run git and return what it prints; ``GitFailed`` for any exit code but ``codes``.
+    """Run git in ``folder`` and return what it prints.
 
-    ``as_person`` commits with the person's name and signature instead of the team's.
+    ``GitFailed`` for an exit code that is not in ``codes``. ``as_person`` commits with the person's name and
+    signature
+    instead of the team's. ``patience``: time limit in seconds.
     """
     runner = Git(folder, in_project(folder, as_person), {} if as_person else QUIET)
     printed = await runner.run_in_thread(
@@ -30,7 +32,10 @@ async def git(
 
 
 async def is_true(folder: Path, *arguments: str) -> bool:
-    """Whether a git command such as ``merge-base --is-ancestor`` exits with code 0."""
+    """Return whether git exits with code 0, not 1, as ``merge-base --is-ancestor`` does for yes.
+
+    Any other code raises ``GitFailed``.
+    """
     try:
         await git(folder, *arguments)
     except GitFailed as no:
@@ -41,10 +46,7 @@ async def is_true(folder: Path, *arguments: str) -> bool:
 
 
 async def commit_of(folder: Path, name: str) -> str | None:
-    """Return the id of the commit that a branch, tag or other name stands for.
-
-    None if there is none.
-    """
+    """Return the id of the commit that a branch, tag or other name stands for, or None."""
     try:
         return (await git(folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")).strip() or None
     except GitFailed:
@@ -52,5 +54,5 @@ async def commit_of(folder: Path, name: str) -> str | None:
 
 
 def readable(text: str) -> str:
-    """Return git's output as valid text, with undecodable bytes replaced."""
+    """Return git's output as valid Unicode, with undecodable bytes replaced."""
     return text.encode(errors="surrogateescape").decode(errors="replace")

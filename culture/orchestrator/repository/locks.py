@@ -14,18 +14,21 @@ _IN_REPOSITORY = "culture-team.lock"
 
 
 class OrchestratorBusy(Exception):
-    """Another orchestrator runs; the text says which."""
+    """Another orchestrator runs for this team or repository; the text says which."""
 
 
 async def lock_files(folder: Path, project: Path) -> tuple[Path, Path]:
-    """Return the lock files of an orchestrator: the team's and the repository's."""
+    """Return the paths of an orchestrator's lock files: the team's and the repository's."""
     shared = Path((await git(project, "rev-parse", "--git-common-dir")).strip())
     return folder / FILE, (project / shared).resolve() / _IN_REPOSITORY
 
 
 @contextmanager
 def hold_locks(slug: str, *files: Path) -> Iterator[None]:
-    """Hold these lock files; raises ``OrchestratorBusy`` if another orchestrator has one."""
+    """Hold these lock files for the team ``slug``.
+
+    Raises ``OrchestratorBusy`` if another orchestrator holds one of them.
+    """
     with ExitStack() as locks:
         for file in files:
             try:
@@ -56,7 +59,10 @@ _GIT_LOCKS = ("index.lock", "HEAD.lock")
 
 
 def remove_stale_locks(git_dir: Path) -> list[Path]:
-    """Remove and return the lock files of dead git processes; one that a process has open stays."""
+    """Remove lock files that dead git processes left in ``git_dir``, and return their paths.
+
+    A lock file that a process has open is kept.
+    """
     removed = []
     for name in _GIT_LOCKS:
         lock = git_dir / name
@@ -67,7 +73,7 @@ def remove_stale_locks(git_dir: Path) -> list[Path]:
 
 
 def _is_open(file: Path) -> bool:
-    """Whether any process of this machine has the file open, as far as permissions let us see."""
+    """Return whether a process of this machine has the file open, as far as /proc shows it."""
     path = str(file)
     return any(path in _open_files(process) for process in Path("/proc").iterdir() if process.name.isdecimal())
 

@@ -27,7 +27,7 @@ class NotMerged(Exception):
 
 @dataclass(frozen=True, slots=True)
 class MergeResult:
-    """The target's commit after a merge; the old one if there was nothing to merge."""
+    """Result of a merge: the commit that the target branch has now, and whether that is new."""
 
     target: str
     commit: str
@@ -37,7 +37,10 @@ class MergeResult:
 
 
 async def main_branch(project: Path, configured: str | None = None) -> str:
-    """Return the branch that tasks begin at and merge into: as configured, else the current one."""
+    """Return the branch that tasks begin at and merge into: the configured or the current one.
+
+    Raises ``NotMerged`` if there is no such branch, or it has no commit.
+    """
     name = configured or (await git(project, "symbolic-ref", "--quiet", "--short", "HEAD", codes=(0, 1))).strip()
     if not name:
         raise NotMerged(f"{project} is on no branch: say which one counts with `branch:` in team.yaml")
@@ -47,7 +50,7 @@ async def main_branch(project: Path, configured: str | None = None) -> str:
 
 
 async def summary(project: Path, task: str, target: str) -> str:
-    """Return the commits of a task's branch and the changed files, to read before merging."""
+    """Return a text to read before merging: commits of a task's branch, and changed files."""
     branch = await _branch(project, task)
     commits = await git(project, "log", "--no-color", "--format=%h %an: %s", f"{target}..{branch}")
     if not commits:
@@ -56,19 +59,22 @@ async def summary(project: Path, task: str, target: str) -> str:
 
 
 async def diff(project: Path, task: str, target: str) -> str:
-    """Return the diff of a task's branch."""
+    """Return the diff between ``target`` and a task's branch, from where the branch began."""
     return await git(project, "diff", "--no-color", f"{target}...{await _branch(project, task)}")
 
 
 async def conflicts(project: Path, one: str, other: str) -> tuple[str, ...]:
-    """Return the files with merge conflicts between two commits."""
+    """Return the files that would have conflicts if these two commits were merged."""
     text = await git(project, "merge-tree", "--write-tree", "--name-only", "-z", one, other, codes=(0, 1))
     _tree, *rest = text.split("\0")
     return tuple(dict.fromkeys(name for name in rest[: rest.index("")] if name)) if "" in rest else ()
 
 
 async def merge(worktrees: Worktrees, task: str, target: str, message: str) -> MergeResult:
-    """Merge a task's branch into the target; ``NotMerged`` leaves everything as it was."""
+    """Merge a task's branch into the branch ``target``.
+
+    If that is refused, ``NotMerged`` is raised, and everything is left as it was.
+    """
     project = worktrees.project
     branch = await _branch(project, task)
     # Commits added to the branch from now on are not merged: only what was reviewed is.
@@ -102,7 +108,10 @@ async def merge(worktrees: Worktrees, task: str, target: str, message: str) -> M
 async def _merge_in_checkout(
     project: Path, before: str, theirs: str, task: str, target: str, message: str, signature: Mapping[str, str]
 ) -> str:
-    """Merge in the project folder; refuses if it has edits, restores it if the merge fails."""
+    """Merge in the project's folder and return the new commit.
+
+    Raises ``NotMerged`` if the folder has edits, or if the merge fails; then the folder is restored.
+    """
     if await commit_of(project, "MERGE_HEAD") or await commit_of(project, "CHERRY_PICK_HEAD"):
         raise NotMerged(f"{project} is in the middle of a merge of yours: end it with git commit or git merge --abort")
     tree = (await git(project, "merge-tree", "--write-tree", before, theirs)).split()[0]
@@ -123,7 +132,10 @@ async def _merge_in_checkout(
 
 
 async def _undo(project: Path, before: str) -> None:
-    """Restore the checkout after a failed merge; there were no edits before it."""
+    """Restore the project's checkout after a failed merge; it had no edits before.
+
+    ``before``: the commit that was checked out.
+    """
     if await commit_of(project, "HEAD") == before:
         remove_stale_locks(Path((await git(project, "rev-parse", "--absolute-git-dir")).strip()))
         await git(project, "reset", "--merge", codes=(0, 128))
@@ -134,7 +146,10 @@ async def _edits(project: Path) -> list[str]:
 
 
 async def _hidden_edits(project: Path) -> list[str]:
-    """Return edited files that git does not check (assume-unchanged) and would overwrite."""
+    """Return edited files that git was told not to check (assume-unchanged, skip-worktree).
+
+    A merge would overwrite them.
+    """
     listed = (await git(project, "ls-files", "-v", "-z")).split("\0")
     hidden = [line[2:] for line in listed if line and (line[0] == "S" or line[0].islower())]
     existing = [name for name in hidden if (project / name).exists()]
@@ -148,7 +163,10 @@ async def _hidden_edits(project: Path) -> list[str]:
 
 
 async def _overwritten_files(project: Path, before: str, tree: str) -> list[str]:
-    """Return untracked files that the merge would overwrite; git does not protect ignored ones."""
+    """Return the files outside git that a merge with the result ``tree`` would overwrite.
+
+    Git itself does not protect ignored files.
+    """
     tracked = set((await git(project, "ls-files", "-z")).split("\0"))
     added = await git(project, "diff", "--no-renames", "--name-only", "--diff-filter=A", "-z", before, tree)
     new = [name for name in added.split("\0") if name]
@@ -164,7 +182,7 @@ def _some(names: list[str]) -> str:
 
 
 async def _is_rebasing(worktree: Path, branch: str) -> bool:
-    """Whether a worktree is in a rebase or bisect that will move this branch."""
+    """Return whether a rebase or bisect in a worktree will move this branch when it ends."""
     try:
         git_dir = Path((await git(worktree, "rev-parse", "--absolute-git-dir")).strip())
     except (GitFailed, OSError):
@@ -177,7 +195,10 @@ async def _is_rebasing(worktree: Path, branch: str) -> bool:
 async def _merge_without_checkout(
     project: Path, before: str, theirs: str, target: str, message: str, signature: Mapping[str, str]
 ) -> str:
-    """Merge into a branch that is checked out nowhere, if it has not moved meanwhile."""
+    """Merge into a branch that is checked out nowhere, and return the new commit.
+
+    Raises ``GitFailed`` if the branch is no longer at ``before``.
+    """
     tree = (await git(project, "merge-tree", "--write-tree", before, theirs)).split()[0]
     parents = ("-p", before, "-p", theirs)
     words = ("commit-tree", tree, *parents, "-m", message)

@@ -12,7 +12,7 @@ from culture.orchestrator.team_context import TeamContext
 
 
 async def changed_files(worktree: Path, base: str) -> frozenset[str]:
-    """Return the files that a task has changed since it began, committed or not."""
+    """Return the files that a task has changed since the commit ``base``, committed or not."""
     try:
         committed = await git(worktree, "diff", "--name-only", "-z", base)
         new = await git(worktree, "ls-files", "--others", "--exclude-standard", "-z")
@@ -22,7 +22,10 @@ async def changed_files(worktree: Path, base: str) -> frozenset[str]:
 
 
 def overlaps(files: Mapping[str, frozenset[str]]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return for each pair of tasks the files that both change, if any."""
+    """Return the files that both tasks of a pair change, by pair.
+
+    Pairs without such files are left out.
+    """
     pairs = combinations(sorted(files), 2)
     return {(one, other): both for one, other in pairs if (both := files[one] & files[other])}
 
@@ -31,14 +34,14 @@ _MOST_NAMED = 8
 
 
 class OverlapWatch:
-    """Compares the changes of the running tasks; each overlap is reported once."""
+    """Compares the files that the running tasks change; each overlap is reported once."""
 
     def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
         self._context = context
         self._hiring = hiring
 
     async def check(self) -> None:
-        """Report new overlaps."""
+        """Report the files that two running tasks both change and that were not reported before."""
         context = self._context
         tasks = [task for task in context.store.state.live_tasks() if task.worktree and task.base]
         files = {task.id: await changed_files(Path(task.worktree), task.base) for task in tasks}

@@ -27,12 +27,12 @@ class Rescue:
 
     @property
     def task(self) -> str:
-        """Id of the task."""
+        """Return the id of the task whose work the ref keeps."""
         return self.name.rpartition("/")[0]
 
 
 async def rescues(project: Path, task: str = "") -> list[Rescue]:
-    """Return the rescue refs of a project or of one task, the oldest first."""
+    """Return the rescue refs of a task, or of the project if ``task`` is empty, oldest first."""
     place = f"{RESCUES}/{task}/" if task else f"{RESCUES}/"
     listed = await git(project, "for-each-ref", "--sort=committerdate", f"--format={_FORM}", place)
     refs = []
@@ -45,7 +45,7 @@ async def rescues(project: Path, task: str = "") -> list[Rescue]:
 
 
 async def drop(project: Path, rescue: Rescue) -> bool:
-    """Delete a rescue ref if it still points to that commit; return whether it was deleted."""
+    """Delete a rescue ref if it still points to the commit in ``rescue``; return whether it did."""
     ref = f"{RESCUES}/{rescue.name}"
     if await commit_of(project, ref) != rescue.commit:
         return False
@@ -54,7 +54,10 @@ async def drop(project: Path, rescue: Rescue) -> bool:
 
 
 async def _files(project: Path, ref: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files that only this ref's commits change, and the ignored ones among them."""
+    """Return the files that the rescue ref ``ref`` changes in commits that are on no branch.
+
+    The second tuple has those of them that git ignores.
+    """
     command = ("log", "--no-color", "-z", "--name-only", "--no-renames")
     text = readable(await git(project, *command, "--format=%x01%s", ref, "--not", "--branches"))
     every, ignored = set[str](), set[str]()

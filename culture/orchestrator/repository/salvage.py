@@ -26,7 +26,12 @@ _MAX_NOTE_BYTES = 4 * 1024 * 1024
 
 
 async def unreachable_commits(project: Path, git_dir: Path, salvaged: str) -> list[str]:
-    """Return the newest commits named only in git's notes of the worktree, such as an autostash."""
+    """Return the tips of the commits that only files in ``git_dir`` name, such as an autostash.
+
+    ``git_dir`` is the worktree's git directory (reflog, rebase state). Commits reachable from a ref or from the
+    commit
+    ``salvaged`` are left out.
+    """
     hashes = "\n".join(sorted(_hashes_in(git_dir)))
     objects = await git(project, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=hashes.encode())
     commits = [line.split()[0] for line in objects.splitlines() if line.endswith(" commit")]
@@ -41,7 +46,7 @@ async def unreachable_commits(project: Path, git_dir: Path, salvaged: str) -> li
 
 
 def _hashes_in(git_dir: Path) -> set[str]:
-    """Return what looks like a commit id in git's notes of a worktree: reflog, rebase, merge."""
+    """Return what looks like a commit id in the files of a git directory (reflog, rebase state)."""
     hashes = set[str]()
     for folder, _, files in os.walk(git_dir):
         for name in files:
@@ -61,7 +66,7 @@ _MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class SalvagedWork:
-    """Result of a salvage."""
+    """Result of a salvage: rescue ref and commit, and a reason if the worktree must stay."""
 
     ref: str = ""
     """The rescue ref; empty if the branch has everything."""
@@ -73,7 +78,7 @@ class SalvagedWork:
 
 
 async def is_dirty(worktree: Path) -> bool:
-    """Whether the worktree has uncommitted files."""
+    """Return whether the worktree has uncommitted or untracked files."""
     return bool(await git(worktree, "status", "--porcelain", "-z", "--untracked-files=all"))
 
 
@@ -121,10 +126,7 @@ async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done
 
 
 async def _git_dir_in(project: Path, worktree: Path) -> Path | None:
-    """Return the git directory of a worktree of the project.
-
-    None if the folder is no such worktree.
-    """
+    """Return the git directory of a worktree; None if the folder is no worktree of the project."""
     if (worktree / ".git").is_dir():
         return None
     try:
@@ -136,7 +138,10 @@ async def _git_dir_in(project: Path, worktree: Path) -> Path | None:
 
 
 async def _staged(worktree: Path, head: str | None, commit: str) -> list[str]:
-    """Return a new commit of the staged content, unless a commit of the branch already has it."""
+    """Return a new commit of the staged content, or nothing if a recent commit already has it.
+
+    ``commit`` is the commit whose last ancestors are compared.
+    """
     try:
         tree = (await git(worktree, "write-tree")).strip()
     except GitFailed:
@@ -150,7 +155,10 @@ async def _staged(worktree: Path, head: str | None, commit: str) -> list[str]:
 
 
 async def _join_commits(project: Path, commit: str, others: Sequence[str], message: str) -> str:
-    """Return a new commit with these parents and the first one's files."""
+    """Return a new commit with ``commit`` and ``others`` as parents.
+
+    Its files are those of the first parent.
+    """
     parents = [word for each in (commit, *others) if each for word in ("-p", each)]
     tree = f"{commit or others[0]}^{{tree}}"
     return (await git(project, "commit-tree", tree, *parents, "-m", message, environment=OURSELVES)).strip()
@@ -159,7 +167,10 @@ async def _join_commits(project: Path, commit: str, others: Sequence[str], messa
 async def _commit_files(
     worktree: Path, parent: str | None, message: str, names: list[str] | None = None, without: Sequence[Path] = ()
 ) -> str:
-    """Return a new commit of all files, or of these files only, on top of the parent."""
+    """Return a new commit on top of ``parent`` with all files, or only with ``names`` if given.
+
+    ``without``: paths that are left out.
+    """
     with tempfile.TemporaryDirectory(prefix="culture-salvage-") as folder:
         own = {**OURSELVES, "GIT_INDEX_FILE": str(Path(folder) / "index")}
         if parent is not None:
@@ -184,7 +195,10 @@ async def _commit_files(
 
 
 async def _differs(worktree: Path, head: str) -> bool:
-    """Whether files differ from the last commit, also those hidden in the worktree's own index."""
+    """Return whether files differ from the commit ``head``.
+
+    This finds also edits that the worktree's own index hides.
+    """
     with tempfile.TemporaryDirectory(prefix="culture-salvage-") as folder:
         own = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
         await git(worktree, "read-tree", head, environment=own)
@@ -192,7 +206,10 @@ async def _differs(worktree: Path, head: str) -> bool:
 
 
 async def _existing_ref(project: Path, task: str, commit: str, head: str) -> str:
-    """Return an earlier rescue ref with the same files on the same commits; else empty."""
+    """Return a rescue ref of the task that already keeps this work; "" if there is none.
+
+    That is one at ``commit``, or one with the same files and subject whose history contains ``head``.
+    """
     if not commit:
         return ""
     place, form = f"{RESCUES}/{task}/", "%(refname)%00%(objectname)%00%(tree)%00%(subject)"
@@ -212,7 +229,7 @@ async def _ignored(worktree: Path) -> list[str]:
 
 
 def repositories_in(worktree: Path) -> list[Path]:
-    """Return repositories inside the worktree, whose content our commits cannot hold."""
+    """Return the paths of git repositories inside the worktree: a commit cannot hold them."""
     repositories = []
     for folder, folders, files in os.walk(worktree):
         at = Path(folder)
@@ -229,7 +246,7 @@ async def _numbers(project: Path, task: str) -> list[int]:
 
 
 async def _newest(project: Path, task: str) -> str:
-    """Return the newest rescue ref of a task; empty if there is none."""
+    """Return the rescue ref of a task with the highest number; "" if there is none."""
     numbers = await _numbers(project, task)
     return f"{RESCUES}/{task}/{numbers[-1]}" if numbers else ""
 

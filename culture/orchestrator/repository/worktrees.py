@@ -25,7 +25,7 @@ _INITIALIZING = "initializing"
 
 
 class InUse(Exception):
-    """A process works in the worktree; the text says which."""
+    """A process still works in the worktree; the text says which."""
 
 
 class UnsafePlace(Exception):
@@ -56,12 +56,12 @@ class TaskWorktree:
 
 
 def branch_of(task: str) -> str:
-    """Return the branch of a task."""
+    """Return the name of a task's branch."""
     return f"task/{task}"
 
 
 class Worktrees:
-    """The worktrees of one project. Every operation can be repeated without harm."""
+    """The worktrees of one project's tasks; every operation can be repeated without harm."""
 
     def __init__(self, project: Path, folder: str = FOLDER) -> None:
 
@@ -76,12 +76,15 @@ class Worktrees:
         return self.folder / f"{_PREFIX}{task}"
 
     def task_at(self, folder: Path) -> str | None:
-        """Return the task in whose worktree a folder is, or None."""
+        """Return the task whose worktree contains ``folder``; None if no worktree does."""
         below = folder.relative_to(self.folder).parts if folder.is_relative_to(self.folder) else ()
         return below[0].removeprefix(_PREFIX) if below and below[0].startswith(_PREFIX) else None
 
     async def ensure(self, task: str, base: str) -> TaskWorktree:
-        """Create a task's worktree on its branch unless it exists; a new branch begins at ``base``."""
+        """Create a task's worktree on its branch if it does not exist; return it.
+
+        A new branch begins at the commit ``base``.
+        """
         path, branch = self.path_of(task), branch_of(task)
         async with self._exclusive():
             await self._exclude_folder()
@@ -95,12 +98,12 @@ class Worktrees:
         return TaskWorktree(path, branch, await self._base_of(branch, base), moved)
 
     async def list_worktrees(self) -> list[ListedWorktree]:
-        """Return all worktrees of the repository, the project's own first."""
+        """Return all worktrees of the repository; the project's own folder is the first."""
         text = await git(self.project, "worktree", "list", "--porcelain", "-z")
         return [_parse_worktree(block.split("\0")) for block in text.split("\0\0") if block.strip("\0")]
 
     async def tasks(self) -> set[str]:
-        """Return the tasks that have a worktree, known to git or on disk."""
+        """Return the ids of the tasks that have a worktree, known to git or found on disk."""
         paths = {each.path for each in await self.list_worktrees()}
         if self.folder.is_dir():
             paths |= set(self.folder.iterdir())
@@ -111,17 +114,17 @@ class Worktrees:
         }
 
     async def highest_number(self, slug: str) -> int:
-        """Return the highest task number of a team in git's branches and refs; 0 if none."""
+        """Return the highest task number of the team ``slug`` in git's refs; 0 if there is none."""
         form = re.compile(rf"(?:task|rescue|archive)/{re.escape(slug)}-([0-9]{{1,9}})(?:/|$)", re.MULTILINE)
         refs = await git(self.project, "for-each-ref", "--format=%(refname)")
         return max((int(each) for each in form.findall(refs)), default=0)
 
     def removal_command(self, task: str) -> str:
-        """Return the command with which a person removes a worktree that stayed."""
+        """Return the shell command with which a person removes a task's worktree that was kept."""
         return f"git -C {quote(str(self.project))} worktree remove -f -f {quote(str(self.path_of(task)))}"
 
     async def remove(self, task: str) -> None:
-        """Remove a worktree after its salvage; raises ``InUse`` while a process works in it."""
+        """Remove a task's worktree after its salvage; raises ``InUse`` if a process works in it."""
         path = self.path_of(task)
         async with self._exclusive():
             if users := sorted(processes_in(path)):
@@ -132,13 +135,16 @@ class Worktrees:
                 await self._remove(path)
 
     async def _remove(self, path: Path) -> None:
-        """Rename the folder, then delete it: half deleted in place, it would look like edits."""
+        """Remove a worktree: rename its folder, then delete it.
+
+        A folder that is half deleted under its old name would look like edits.
+        """
         _rename_to_free(path, path.with_name(f"{_REMOVED}{path.name}"))
         await git(self.project, "worktree", "remove", "--force", "--force", str(path))
         await asyncio.to_thread(self._sweep)
 
     async def sweep(self) -> None:
-        """Delete the remains of removed worktrees."""
+        """Delete what is left of the folders of removed worktrees."""
         if self.folder.is_dir():
             async with self._exclusive():
                 await asyncio.to_thread(self._sweep)
@@ -149,7 +155,7 @@ class Worktrees:
             shutil.rmtree(folder, ignore_errors=True)
 
     async def lock(self, task: str, why: str) -> None:
-        """Lock a worktree in git, so that nothing removes it."""
+        """Lock a task's worktree in git with the reason ``why``, so that nothing removes it."""
         async with self._exclusive():
             try:
                 await git(self.project, "worktree", "lock", "--reason", why, str(self.path_of(task)))
@@ -158,7 +164,10 @@ class Worktrees:
                     raise
 
     async def delete_branch(self, task: str, target: str) -> bool:
-        """Delete a task's branch if it is merged or archived; return whether the branch is gone."""
+        """Delete a task's branch if it is merged into ``target`` or archived.
+
+        Return whether the branch is gone.
+        """
         branch = branch_of(task)
         commit = await commit_of(self.project, f"refs/heads/{branch}")
         if commit is None:
@@ -170,7 +179,7 @@ class Worktrees:
         return True
 
     async def archive(self, task: str) -> str:
-        """Store a task's branch under an archive ref, and return the ref."""
+        """Store the commit of a task's branch under an archive ref, and return the ref's name."""
         await git(self.project, "update-ref", f"{ARCHIVE}/{task}", f"refs/heads/{branch_of(task)}")
         return f"{ARCHIVE}/{task}"
 
@@ -179,21 +188,24 @@ class Worktrees:
         return commit.strip() or str(await commit_of(self.project, base))
 
     async def _refuse_second(self, branch: str, path: Path) -> None:
-        """Raise ``UnsafePlace`` if another worktree has the branch: --force would allow both."""
+        """Raise ``UnsafePlace`` if another worktree has the branch checked out.
+
+        The option --force, which ``ensure`` needs, would let both have it.
+        """
         for each in await self.list_worktrees():
             if each.branch == branch and each.path != path and each.path.exists():
                 raise UnsafePlace(f"{branch} is checked out in {each.path}: go to another branch there")
 
     async def _clear_place(self, path: Path) -> Path | None:
-        """Move aside whatever blocks the path of a worktree.
+        """Rename whatever blocks the path of a worktree.
 
-        Return its new path, None if nothing did.
+        Return its new path, or None if nothing blocked the path.
         """
         is_known = any(each.path == path and not each.unfinished for each in await self.list_worktrees())
         return _move_aside(path, is_known)
 
     async def _exclude_folder(self) -> None:
-        """Exclude the folder of worktrees from the project's git status."""
+        """Add the folder of worktrees to the project's git exclude file, so that status omits it."""
         self.folder.mkdir(exist_ok=True)
         shared = Path((await git(self.project, "rev-parse", "--git-common-dir")).strip())
         exclude = self.project / shared / "info" / "exclude"
@@ -209,7 +221,7 @@ class Worktrees:
 
     @asynccontextmanager
     async def _exclusive(self) -> AsyncIterator[None]:
-        """Hold the lock of the worktrees against other tasks and processes: git cannot run concurrently."""
+        """Hold the lock that serialises git operations on worktrees across tasks and processes."""
         async with self._lock:
             self.folder.mkdir(exist_ok=True)
             lock = FileLock(self.folder / ".lock", parents=False)
@@ -222,7 +234,7 @@ class Worktrees:
 
 
 def processes_in(path: Path) -> Iterator[int]:
-    """Iterate over the processes whose working directory is in a folder."""
+    """Iterate over the ids of the processes whose working directory is in a folder."""
     for entry in _PROC.iterdir():
         if entry.name.isdecimal():
             try:
@@ -241,7 +253,10 @@ def _move_aside(path: Path, is_known: bool) -> Path | None:
 
 
 def _rename_to_free(path: Path, name: Path) -> Path | None:
-    """Rename a folder to the first free numbered name, and return it; None without a folder."""
+    """Rename a folder to ``name`` with the first free number; return the new path.
+
+    None if the folder does not exist.
+    """
     return path.rename(next(each for each in _numbered(name) if not each.exists())) if path.exists() else None
 
 

@@ -16,7 +16,7 @@ async def publish_task(context: TeamContext, id: str | None) -> None:
 
 
 def as_fact(state: TeamState, id: str) -> dict[str, object]:
-    """Return a task as a fact: stage, members, branch, usage."""
+    """Return a task as a ledger fact: stage, members, branch, usage."""
     task = state.tasks[id]
     return {
         "state": task.stage.value,

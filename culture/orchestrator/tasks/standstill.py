@@ -11,19 +11,22 @@ STANDSTILL = 600.0
 
 
 class StandstillWatch:
-    """Reports stuck tasks and prompts manager and EM, once per commit and set of members."""
+    """Reports tasks on which nobody works, and prompts the manager and the EM.
+
+    Each of the two is prompted once per commit and set of members.
+    """
 
     def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
         self._context = context
         self._hiring = hiring
 
     def applies_to(self, task: TeamTask) -> bool:
-        """Whether somebody should be working on a task."""
+        """Return whether somebody should be working on a task."""
         state = self._context.store.state
         return task.stage is TaskStage.WORKING and bool(state.team_of(task.id)) and task.id not in state.parked
 
     async def report(self, task: TeamTask, since: float) -> bool:
-        """Report a task on which nobody has worked since a time.
+        """Report that nobody has worked on a task since ``since`` (seconds since 1970).
 
         Return whether a member was prompted.
         """

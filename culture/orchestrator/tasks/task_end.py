@@ -30,7 +30,7 @@ _LONGEST_REPORT = 200
 
 
 class TaskEnd:
-    """Handles reports, and the end of tasks."""
+    """Handles reports of a task's status, and ends tasks."""
 
     def __init__(self, context: TeamContext, hiring: MemberHiring, tasks: TeamTasks) -> None:
         self._context = context
@@ -39,25 +39,31 @@ class TaskEnd:
         self._refusals = PromptLimit()
 
     def report(self, id: str, how: TaskReport, text: str, by: str, msgid: str = "") -> None:
-        """Record a report and check it in the background."""
+        """Record that ``by`` reported the status ``how`` of the task ``id``, then check the report.
+
+        The check runs in the background.
+        """
         data = {"key": f"{id} {msgid}", "id": id, "how": how.value, "text": text, "by": by, "msgid": msgid}
         self._context.store.intend(Act.REPORT, **data)
 
         self.check_report(data)
 
     def give_up(self, id: str, why: str) -> None:
-        """End a task on which nobody can work.
+        """Report a task on which nobody can work as failed.
 
-        Its work is saved, and the task can be requested again.
+        The task's work is saved, and it can be requested again.
         """
         self.report(id, TaskReport.FAILED, why, "the team", f"given-up-{self._context.store.state.number}")
 
     def check_report(self, data: Mapping[str, Any]) -> None:
-        """Check a report in the background; resumes one that was interrupted."""
+        """Check a recorded report in the background; also resumes a check that was interrupted.
+
+        ``data``: the journal's data of the report.
+        """
         self._context.jobs.start(f"report {data['id']} {data['msgid']}", self._check_report(data))
 
     def finish(self, id: str) -> None:
-        """End a task in the background; resumes an end that was interrupted."""
+        """End a task in the background; also resumes an end that was interrupted."""
         self._context.jobs.start(f"finish {id}", self._finish(id))
 
     async def _check_report(self, data: Mapping[str, Any]) -> None:
@@ -82,7 +88,7 @@ class TaskEnd:
             await self._finish(id)
 
     async def missing_for_done(self, task: TeamTask) -> str:
-        """Return what a task still lacks to be done; empty if nothing."""
+        """Return what a task still lacks to count as done; "" if nothing."""
         worktree, branch = Path(task.worktree), branch_of(task.id)
         # A person may have removed the worktree: it is created again from the branch.
         await self._context.worktrees.ensure(task.id, self._context.main)
@@ -121,7 +127,7 @@ class TaskEnd:
             await self._hiring.tell(task.manager, key.replace(" ", "-"), order + more)
 
     async def _finish(self, id: str) -> None:
-        """Retire the members, clean up the worktree, announce the end."""
+        """Retire the task's members, remove its worktree, announce the end, and begin queued tasks."""
         context = self._context
         async with self._tasks.locks[id]:
             for member in context.store.state.team_of(id):
@@ -137,7 +143,7 @@ class TaskEnd:
         self._tasks.begin_queued()
 
     async def _wait_for_turn_end(self, nick: str) -> None:
-        """Wait up to ``DRAIN`` s until a member's turn is over."""
+        """Wait until a member's turn is over, at most ``DRAIN`` seconds."""
         try:
             async with asyncio.timeout(DRAIN):
                 # A daemon reports the end of a turn only to whoever started it.

@@ -21,7 +21,7 @@ _WORKER = re.compile(rf"(?P<role>{'|'.join(WORKERS)})\s*:\s*(?P<text>.+)", re.DO
 
 
 class TaskReport(StrEnum):
-    """Status of a task as its manager reports it."""
+    """Status of a task that its manager reports in a ``TASK:`` line."""
 
     DONE = "done"
     FAILED = "failed"
@@ -30,14 +30,14 @@ class TaskReport(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """Requests a new task."""
+    """A ``TASK:`` line that requests a new task."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Addresses a member by name."""
+    """A ``TASK:`` line that prompts a member by name."""
 
     who: str
     text: str
@@ -45,7 +45,7 @@ class Wake:
 
 @dataclass(frozen=True, slots=True)
 class NewWorker:
-    """Requests a worker, in a task's channel."""
+    """A ``TASK:`` line that requests a worker, written in a task's channel."""
 
     role: str
     text: str
@@ -53,7 +53,7 @@ class NewWorker:
 
 @dataclass(frozen=True, slots=True)
 class StatusReport:
-    """Reports the status of a task."""
+    """A ``TASK:`` line that reports the status of a task."""
 
     id: str
     how: TaskReport
@@ -64,7 +64,7 @@ TaskLine = NewTask | Wake | NewWorker | StatusReport
 
 
 def parse(text: str) -> TaskLine | None:
-    """Parse a ``TASK:`` line; return None if the text is no such line."""
+    """Return the request of a ``TASK:`` line; None if the text is no such line."""
     line = _TASK.fullmatch(text)
     if line is None:
         return None
@@ -80,14 +80,14 @@ def parse(text: str) -> TaskLine | None:
 
 @dataclass(frozen=True, slots=True)
 class LineAuthor:
-    """Author of a line, with the class that the server vouches for."""
+    """Author of a ``TASK:`` line, with the class (human, agent, ...) that the server states."""
 
     nick: str
     kind: UserClass
 
 
 def may_request(author: LineAuthor, line: TaskLine, em: str, manager: str | None) -> bool:
-    """Whether an author may request this; ``manager`` is the manager of the task concerned.
+    """Return whether an author may write this ``TASK:`` line; ``manager`` is that of its task.
 
     A member's nick counts only with the class agent: another user may use the nick while the member is away.
     """

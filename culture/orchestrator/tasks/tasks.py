@@ -37,21 +37,21 @@ class TeamTasks:
         """Called with a task that nobody can work on, and the reason."""
 
     def take(self, text: str, by: str, msgid: str = "") -> TeamTask:
-        """Record a new task, and begin it in the background as soon as the limits allow."""
+        """Record a new task and return it; begin it in the background as soon as the limits allow."""
         context, state = self._context, self._context.store.state
         data = {"id": state.next_id(context.config.slug, self.highest), "text": text, "by": by, "msgid": msgid}
         context.store.intend(Act.TASK, **data)
         return self.accept(data)
 
     def accept(self, data: dict[str, str]) -> TeamTask:
-        """Record in the journal that a requested task is accepted, and begin it."""
+        """Record in the journal that a requested task is accepted, begin it, and return it."""
         self._context.store.done(Act.TASK, **data)
         task = self._context.store.state.tasks[data["id"]]
         self.begin(task.id)
         return task
 
     def begin(self, id: str) -> None:
-        """Begin a task in the background; resumes one that was interrupted."""
+        """Begin a task in the background; also resumes a beginning that was interrupted."""
         self._context.jobs.start(f"task {id}", self._advance(id))
 
     def begin_queued(self) -> None:
@@ -86,7 +86,7 @@ class TeamTasks:
         await self._announce(context.store.state.tasks[id], manager)
 
     def _why_queued(self, task: TeamTask) -> str:
-        """Return why a task has to wait; empty if it may begin, or has begun."""
+        """Return why a task has to wait; "" if it may begin or has begun."""
         state, most = self._context.store.state, self._context.config.limits.tasks
         if task.worktree:
             return ""
@@ -97,7 +97,7 @@ class TeamTasks:
         return ""
 
     async def _queue(self, id: str, why: str) -> None:
-        """Record that a task waits, and announce it once."""
+        """Record that a task has to wait, and announce that once, with the reason ``why``."""
         context, is_new = self._context, self._context.store.state.tasks[id].stage is not TaskStage.QUEUED
         if is_new:
             context.store.done(Act.QUEUED, id=id)
@@ -107,7 +107,7 @@ class TeamTasks:
             await context.wiki.update_sprint(context.store.state)
 
     async def _announce_waiting(self, key: str, id: str, why: str) -> None:
-        """Announce that a task waits, and prompt the EM, who plans the sprint."""
+        """Announce once per ``key`` that a task waits, and prompt the EM, who plans the sprint."""
         context, task = self._context, self._context.store.state.tasks[id]
         text = f"[{id}] waits its turn: {why}. It begins by itself when there is room."
         reply = task.msgid.partition("/")[0]
@@ -142,15 +142,12 @@ class TeamTasks:
         return await self._hiring.hire("manager", task, order)
 
     def _is_in_shift_change(self, id: str) -> bool:
-        """Whether the manager is being replaced by a successor whose name is chosen."""
+        """Return whether the task's manager is being replaced by a successor with a chosen name."""
         shifts = self._context.store.state.pending(Act.SHIFT)
         return any(entry.data["task"] == id and entry.data["role"] == "manager" for entry in shifts)
 
     async def _count_failure(self, id: str, why: str) -> None:
-        """Report that no manager could be hired.
-
-        After a limited number of failures the task is given up.
-        """
+        """Report that no manager could be hired; after too many failures, give up the task."""
         self._failures[id] += 1
         await self._context.complain(f"unmanaged {id} {self._failures[id]}", f"[{id}] has no manager: {why}")
         if self._failures[id] >= self._context.config.limits.attempts:
@@ -177,7 +174,10 @@ class TeamTasks:
             return await self._hiring.hire(role, task, _WORK.format(by=by, channel=task.channel, text=text), msgid)
 
     async def _make_room(self, task: TeamTask) -> None:
-        """Retire a finished worker of this task, else of any, if the limits allow no further member."""
+        """Retire a finished worker if the limits allow no further member.
+
+        That is one of this task, or of any task if the whole team is full.
+        """
         state, limits = self._context.store.state, self._context.config.limits
         workers = [member for member in state.team_of(task.id) if member.role != "manager"]
         is_crowded = len(state.members) >= limits.members
