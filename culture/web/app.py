@@ -32,9 +32,10 @@ def create(
     post: Post | None = None,
     on_problem: OnProblem | None = None,
 ) -> Starlette:
-    """The ASGI application of the page; connections live from its startup to its shutdown.
+    """Return the page's ASGI application; its connections live from startup to shutdown.
 
-    ``post`` sends push notifications; without it there are none. ``on_problem`` is called with the reason why the page
+    ``post`` sends push notifications; without it there are none. ``on_problem`` is called with the reason why the
+    page
     is not connected to its server.
     """
     database = WebDatabase(settings.folder)
@@ -55,7 +56,7 @@ def create(
     ledger = LedgerClient(settings.address, own, on_problem=on_problem, current_identity=own_identity)
 
     def on_refused(account: str) -> None:
-        """Log out an account that the server refuses, unless it refuses the page's own account as well."""
+        """Log out an account that the server refuses, unless it refuses the page's own account too."""
         if not ledger.is_refused:
             sessions.revoke_of(account)
 
@@ -109,7 +110,7 @@ async def _failed(request: Request, _error: Exception) -> Response:
 async def serving(
     settings: WebSettings, post: Post | None = None, on_problem: OnProblem | None = None
 ) -> AsyncIterator[WebSettings]:
-    """Serve the page; yields its settings with the actual port (port 0 takes a free one).
+    """Serve the page during the block; yields the settings with the actual port (0: a free one).
 
     ``on_problem`` is called with the reason why the page is not connected to its server, and with "" once it is.
     """

@@ -51,7 +51,7 @@ OnRefused = Callable[[str], None]
 
 
 class WebConnection:
-    """The IRC connection of one person, with its event stream and unread counts."""
+    """The IRC connection of one person, with the person's event stream and unread counts."""
 
     def __init__(self, person: WebPerson, address: Address, identity: ClientIdentity) -> None:
         self.person = person
@@ -73,7 +73,7 @@ class WebConnection:
         """Called with every message."""
 
     async def open(self, first: str) -> None:
-        """Connect, join the first room if the person is in none, and load the unread counts."""
+        """Connect, join the room ``first`` if the person is in none, and load the unread counts."""
         await self.irc.start()
         if not self.irc.channels:
             with suppress(NotSent):
@@ -116,7 +116,10 @@ class WebConnection:
 
 
 class WebConnectionPool:
-    """Open connections by account; calls ``on_refused`` with an account that the server refuses."""
+    """The open IRC connections by account.
+
+    ``on_refused`` is called with an account whose login the server refuses.
+    """
 
     def __init__(
         self,
@@ -143,24 +146,24 @@ class WebConnectionPool:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Start the task that closes idle connections and checks lost ones."""
+        """Start the background task that closes idle connections and checks lost ones."""
         self._task = asyncio.create_task(self._supervise())
 
     def keep_open(self, account: str) -> None:
-        """Never close this account's connection for having no open tab."""
+        """Exempt an account's connection from being closed when no tab is open."""
         self._kept_open.add(fold(account))
 
     @property
     def open(self) -> list[WebConnection]:
-        """All open connections."""
+        """Return all open connections."""
         return list(self._connections.values())
 
     def get(self, account: str) -> WebConnection | None:
-        """The open connection of an account, or None."""
+        """Return the open connection of an account, or None."""
         return self._connections.get(fold(account))
 
     async def of(self, person: WebPerson) -> WebConnection:
-        """The connection of a person, opened if needed; ``NotSent`` if that fails."""
+        """Return the connection of a person, opened if needed; ``NotSent`` if that fails."""
         key = fold(person.account)
         async with self._locks.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
@@ -204,7 +207,10 @@ class WebConnectionPool:
             await self.close_idle()
 
     async def _check_lost(self) -> None:
-        """Close lost connections of people whose login the server refuses, and log them out of the page."""
+        """Check lost connections: if the server refuses the person's login, close and log out.
+
+        The person is logged out of the page.
+        """
         for key, connection in list(self._connections.items()):
             if connection.state in (ConnectionState.LOST, ConnectionState.HOPELESS) and await self._is_refused(
                 connection.person
@@ -243,7 +249,7 @@ class WebConnectionPool:
             connection.events.close()
 
     async def leave(self, account: str) -> None:
-        """Close the connection of a person."""
+        """Close the connection of an account, if one is open."""
         await self._close(fold(account))
 
     async def _close(self, key: str) -> None:
@@ -254,7 +260,7 @@ class WebConnectionPool:
             log.info("connection of %s closed", connection.person.nick)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections and end the background task."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

@@ -27,12 +27,12 @@ _BUSY_TIMEOUT = 5.0
 
 
 def database_file(folder: Path) -> Path:
-    """Path of the SQLite file in the page's data folder."""
+    """Return the path of the SQLite file in the page's data folder."""
     return folder / "sessions.db"
 
 
 class WebDatabase:
-    """The open SQLite file; several processes may have it open at once."""
+    """The page's open SQLite file; several processes may have it open at once."""
 
     def __init__(self, folder: Path) -> None:
         file = database_file(folder)
@@ -53,21 +53,21 @@ class WebDatabase:
         self.do("COMMIT")
 
     def ask(self, sql: str, *values: object) -> list[tuple[object, ...]]:
-        """Run a query and return its rows."""
+        """Run an SQL query with these values and return its rows."""
         return self._connection.execute(sql, values).fetchall()
 
     def do(self, sql: str, *values: object) -> int:
-        """Run a statement and return the number of changed rows."""
+        """Run an SQL statement with these values and return the number of changed rows."""
         return self._connection.execute(sql, values).rowcount
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the SQLite file."""
         self._connection.close()
 
 
 @contextmanager
 def open_database(folder: Path) -> Iterator[WebDatabase]:
-    """Open the file for the time of a ``with`` block."""
+    """Open the page's SQLite file in ``folder`` for the time of a ``with`` block."""
     database = WebDatabase(folder)
     try:
         yield database
@@ -76,10 +76,10 @@ def open_database(folder: Path) -> Iterator[WebDatabase]:
 
 
 def new_secret() -> str:
-    """A random secret of 256 bits, safe in an URL."""
+    """Return a random secret of 256 bits, safe in an URL."""
     return secrets.token_urlsafe(32)
 
 
 def digest(secret: str) -> str:
-    """SHA-256 of a secret, in hex; this is what the file holds."""
+    """Return the SHA-256 of a secret, in hex; the SQLite file holds this, not the secret."""
     return hashlib.sha256(secret.encode()).hexdigest()

@@ -22,7 +22,7 @@ RESYNC = "resync"
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One event of the stream; ``str()`` gives it in the format of server-sent events."""
+    """One event of a person's stream; ``str()`` gives it in the format of server-sent events."""
 
     id: str
     kind: str
@@ -33,7 +33,7 @@ class StreamEvent:
 
 
 class EventStream:
-    """The events of one person, with a queue for each open tab."""
+    """The events for one person's browser tabs, with a queue for each open tab."""
 
     def __init__(self) -> None:
         self._run = secrets.token_hex(4)
@@ -43,17 +43,17 @@ class EventStream:
 
     @property
     def listeners(self) -> int:
-        """Number of open tabs."""
+        """Return the number of open tabs."""
         return len(self._queues)
 
     @property
     def position(self) -> str:
-        """Id of the last event: a tab that listens from here gets every later one."""
+        """Return the id of the last event: a tab that listens from here gets every later event."""
         return f"{self._run}.{self._number}"
 
     @property
     def beginning(self) -> str:
-        """Id before the first event."""
+        """Return the id before the first event: a tab that listens from here gets every event."""
         return f"{self._run}.0"
 
     def publish(self, kind: str, data: Mapping[str, object]) -> None:
@@ -69,7 +69,7 @@ class EventStream:
                 queue.put_nowait(event)
 
     async def listen(self, last: str, every: float) -> AsyncIterator[StreamEvent | None]:
-        """Yield events after the one with id ``last``; None after ``every`` idle seconds."""
+        """Yield events after the event with id ``last``; None after ``every`` seconds without one."""
         queue: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
         for event in self._missed(last):
             queue.put_nowait(event)
@@ -89,7 +89,7 @@ class EventStream:
             self._queues.discard(queue)
 
     def close(self) -> None:
-        """End the streams of all tabs."""
+        """End the event streams of all open tabs."""
         for queue in self._queues:
             queue.put_nowait(None)
         self._queues.clear()

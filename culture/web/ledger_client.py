@@ -40,12 +40,12 @@ OnChange = Callable[[frozenset[str]], None]
 
 
 class LedgerClient:
-    """All facts by nick, kind and key.
+    """A copy of the ledger's facts in memory.
 
     ``on_change`` is called with the kinds that have new facts.
-
-    It never gives up: a refused login is tried again every minute, because the page may run for months and the reason
-    may go away. ``current_identity`` is called before each new try, as the token may have changed.
+    The client never gives up: a refused login is tried again every minute, because the page may run for months and
+    the
+    reason may go away. ``current_identity`` is called before each new try, as the token may have changed.
     """
 
     def __init__(
@@ -78,11 +78,11 @@ class LedgerClient:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Start the task that connects and reads; returns at once."""
+        """Start the background task that connects and reads the ledger; returns at once."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End the task and close the connection."""
+        """End the background task and close the connection."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
@@ -90,7 +90,7 @@ class LedgerClient:
         await self.irc.stop("bye")
 
     def facts(self, kind: str = "*", nick: str = "*") -> Sequence[LedgerFact]:
-        """Facts of a kind and nick (``*``: all), oldest first, from memory."""
+        """Return the facts of a kind and nick (``*``: all) from memory, oldest first."""
         kinds = self._facts.values() if kind == "*" else [self._facts.get(kind, {})]
         matching = [
             fact for of_kind in kinds for fact in of_kind.values() if nick == "*" or fold(nick) == fold(fact.nick)
@@ -98,7 +98,7 @@ class LedgerClient:
         return sorted(matching, key=lambda fact: fact.at)
 
     async def query(self, *query: str) -> list[LedgerFact]:
-        """The server's answer to ``LEDGER GET <query>``, oldest first."""
+        """Return the server's reply to ``LEDGER GET <query>``, oldest fact first."""
         return await facts(self.irc, *query)
 
     def _on_state(self, state: ConnectionState, reason: str) -> None:
@@ -130,11 +130,9 @@ class LedgerClient:
             await asyncio.sleep(self._every)
 
     async def _connect(self, start: Callable[[], Awaitable[None]]) -> None:
-        """Call ``start`` to connect.
+        """Connect by calling ``start``.
 
-        While the server refuses the page's own account, retry every ``pause`` seconds.
-
-
+        While the server refuses the page's own account, try again every ``pause`` seconds.
         """
         while True:
             try:
@@ -187,13 +185,19 @@ class LedgerClient:
             self.on_change(frozenset(changed))
 
     def _check_relink(self, old: LedgerFact | None, fact: LedgerFact) -> None:
-        """Read everything again when a link is back: late facts have their old times."""
+        """Have all facts read again if ``fact`` says that a link is back, unlike ``old``.
+
+        Facts from behind the link arrive late, with their old times.
+        """
         before, now = (each.value.get("state") if each is not None else LINKED for each in (old, fact))
         if fact.kind == FactKind.LINK and before != LINKED and now == LINKED:
             self._all_read_at = -_REREAD_ALL
 
     def _remove_missing(self, rows: list[LedgerFact]) -> None:
-        """Remove the facts that the server no longer has, and the oldest above the limit."""
+        """Remove from memory the facts that are not in ``rows``, the server's present facts.
+
+        Above the limit, the oldest facts are removed as well.
+        """
         current = {_key(fact) for fact in sorted(rows, key=lambda fact: fact.at)[-_MAX_FACTS:]}
         for kind, of_kind in self._facts.items():
             gone = of_kind.keys() - current

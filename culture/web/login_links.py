@@ -16,34 +16,40 @@ class LinkRefused(Exception):
 
 
 def link_path(token: str) -> str:
-    """Path of a login link on the page."""
+    """Return the path of a login link on the page."""
     return f"/login/{token}"
 
 
 def make_link(folder: Path, account: str, minutes: int = MINUTES) -> str:
-    """Make a token that logs an account in once, within ``minutes``; in the page's data folder."""
+    """Store a new one-time login token for an account, valid for ``minutes``, and return it.
+
+    ``folder`` is the page's data folder, whose SQLite file holds the login links.
+    """
     with open_database(folder) as database:
         return LoginLinks(database).make(account, minutes * 60.0)
 
 
 class LoginLinks:
-    """The login links in the page's SQLite file."""
+    """The login links in the page's SQLite file; each works once."""
 
     def __init__(self, database: WebDatabase, clock: Callable[[], float] = time.time) -> None:
         self._database = database
         self._clock = clock
 
     def make(self, account: str, seconds: float) -> str:
-        """Make a token for an account, valid for ``seconds``; links expired for a day are deleted."""
+        """Store a new login token for an account, valid for ``seconds``, and return it.
+
+        Links that expired more than a day ago are deleted.
+        """
         token, now = new_secret(), self._clock()
         self._database.do("DELETE FROM links WHERE ends < ?", now - _RETENTION)
         self._database.do("INSERT INTO links VALUES (?, ?, ?, NULL)", digest(token), account, now + seconds)
         return token
 
     def account_of(self, token: str) -> str:
-        """The account of a token, without using it.
+        """Return the account of a login token without using the token up.
 
-        ``LinkRefused`` if it is unknown, used or expired.
+        ``LinkRefused`` if the token is unknown, used or expired.
         """
         rows = self._database.ask("SELECT account, ends, used FROM links WHERE digest = ?", digest(token))
         if not rows:
@@ -56,7 +62,10 @@ class LoginLinks:
         return str(account)
 
     def use(self, token: str) -> str:
-        """Use up a token and return its account; ``LinkRefused`` if it is unknown, used or expired."""
+        """Use up a login token and return its account.
+
+        ``LinkRefused`` if the token is unknown, used or expired.
+        """
         account = self.account_of(token)
         changed = self._database.do(
             "UPDATE links SET used = ? WHERE digest = ? AND used IS NULL", self._clock(), digest(token)

@@ -23,7 +23,10 @@ def _parser() -> MarkdownIt:
 
 
 def render(text: str, pages: Mapping[str, str], near: str = "") -> Markup:
-    """A page as HTML; ``pages``: addresses of all pages by name; ``near``: folder of this page."""
+    """Return the Markdown text of a wiki page as safe HTML.
+
+    ``pages``: addresses of all pages by name; ``near``: folder of this page, for relative links.
+    """
     parser = _parser()
     tokens = parser.parse(clean(text, Profile.WEB))
     for token in tokens:
@@ -35,12 +38,12 @@ def render(text: str, pages: Mapping[str, str], near: str = "") -> Markup:
 
 
 def address(project: str, page: str) -> str:
-    """Path of a wiki page on the web page."""
+    """Return the path at which the web page shows a page of a project's wiki."""
     return f"/wiki/{quote(project, safe='')}/{quote(page)}"
 
 
 def _resolve_link(token: Token, pages: Mapping[str, str], near: str) -> None:
-    """Point a link to a wiki page or an http(s) address; any other target is removed."""
+    """Set a link's target to a wiki page or an http(s) address; any other target is removed."""
     href = str(token.attrGet("href") or "")
     token.attrs.pop("href", None)
     parts = urlsplit(href)
@@ -58,7 +61,7 @@ def _name(href: str, pages: Collection[str], near: str) -> str:
 
 
 def _image(_renderer: Any, tokens: list[Token], number: int, _options: Any, _env: Any) -> str:
-    """Render an image as a link to it: pages load nothing from other sites."""
+    """Return an image as a link to it, because pages load nothing from other sites."""
     token = tokens[number]
     source, label = str(token.attrGet("src") or ""), token.content or "a picture"
     if urlsplit(source).scheme not in ("http", "https"):
@@ -68,7 +71,7 @@ def _image(_renderer: Any, tokens: list[Token], number: int, _options: Any, _env
 
 
 def _code(_renderer: Any, tokens: list[Token], number: int, _options: Any, env: Any) -> str:
-    """Render inline code; the name of a wiki page becomes a link to it."""
+    """Return inline code as HTML; if it is the name of a wiki page, as a link to that page."""
     text = tokens[number].content
     href = env["pages"].get(text)
     code = Markup("<code>{}</code>").format(text)

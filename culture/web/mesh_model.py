@@ -50,51 +50,51 @@ class MeshModel:
 
     @property
     def server(self) -> str:
-        """Short name of the server that this page is connected to, folded."""
+        """Return the short name, in lower case, of the server that this page is connected to."""
         return fold(short_name(self._ledger.irc.view.server))
 
     def agents(self) -> list[AgentView]:
-        """All agents, by nick."""
+        """Return the views of all agents, sorted by nick."""
         online = self._online
         return self._cached("agents", lambda facts: agents(facts, online), FactKind.STATE, FactKind.QUESTION)
 
     def questions(self) -> list[QuestionView]:
-        """All questions: the open ones first."""
+        """Return the views of all questions, the open ones first."""
         return self._cached("questions", questions, FactKind.QUESTION)
 
     def alerts(self) -> list[AlertView]:
-        """All alerts, newest first."""
+        """Return the views of all alerts, newest first."""
         return self._cached("alerts", alerts, FactKind.ALERT)
 
     def turns(self) -> list[TurnCost]:
-        """Cost of every turn, oldest first."""
+        """Return the cost of every turn of all agents, oldest first."""
         return self._cached("turns", turns, FactKind.SPEND)
 
     def tasks(self) -> list[TaskView]:
-        """The tasks of all teams, the last updated first."""
+        """Return the views of the tasks of all teams, the last updated first."""
         return self._cached("tasks", tasks, FactKind.TASK)
 
     def turn_purposes(self, nick: str) -> list[TurnPurpose]:
-        """The purposes of the turns of an agent, newest first."""
+        """Return what the turns of an agent were for, newest turn first."""
         return turn_purposes(self._ledger.facts(FactKind.TASK, nick))
 
     def mesh(self) -> MeshView:
-        """The servers and their links."""
+        """Return the view of the servers and their links."""
         return mesh(self._ledger.facts(FactKind.LINK), self.server, datetime.now(UTC))
 
     @property
     def online(self) -> frozenset[str] | None:
-        """Folded nicks of the agents that are online; None if unknown."""
+        """Return the folded nicks of the agents that are online; None if unknown."""
         return self._online
 
     def last_message(self, nick: str) -> Message | None:
-        """The last message of a nick in a public channel, or None."""
+        """Return the last message of a nick in a public channel, or None."""
         return self._last_messages.get(fold(nick))
 
     async def refresh(self) -> None:
-        """Request presence and last messages, unless that was done less than ``every`` seconds ago.
+        """Request presence and last messages of all agents, at most once in ``every`` seconds.
 
-        Without a connection presence becomes unknown and the last messages stay.
+        Without a connection, presence becomes unknown and the last messages stay.
         """
         async with self._refresh_lock:
             now, nicks = asyncio.get_running_loop().time(), {fold(agent.nick): agent.nick for agent in self.agents()}
@@ -111,7 +111,10 @@ class MeshModel:
                 self._online = None
 
     def _cached(self, name: str, build: Callable[[Sequence[LedgerFact]], list[Value]], *kinds: str) -> list[Value]:
-        """The views of this name, rebuilt if there are new facts of these kinds or presence changed."""
+        """Return the cached value ``name``; ``build`` makes it again when it is outdated.
+
+        That is when there are new facts of ``kinds``, or when presence has changed.
+        """
         version = (tuple(self._ledger.changes[kind] for kind in kinds), self._online)
         entry = self._cache.get(name)
         if entry is None or entry[0] != version:
@@ -136,7 +139,7 @@ class MeshModel:
 
 
 def mesh_model(page: PageRequest) -> MeshModel:
-    """The model that all pages of the site share; made on first use."""
+    """Return the ``MeshModel`` that all requests of the site share; made on first use."""
     state = page.request.app.state
     if not hasattr(state, "mesh_model"):
         state.mesh_model = MeshModel(page.web.ledger)

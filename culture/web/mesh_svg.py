@@ -15,7 +15,7 @@ _STATES = (LINKED, SYNCING, DOWN)
 
 @dataclass(frozen=True, slots=True)
 class MeshNode:
-    """A server and its position."""
+    """A server and its position in the mesh drawing."""
 
     name: str
     short: str
@@ -28,7 +28,7 @@ class MeshNode:
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A link as a line between two servers, with its label."""
+    """A link in the mesh drawing: a line between two servers, with its label."""
 
     link: LinkView
     x1: float
@@ -41,23 +41,23 @@ class Edge:
 
     @property
     def x(self) -> float:
-        """Horizontal centre of the label."""
+        """Return the horizontal centre of the link's label."""
         return round((self.x1 + self.x2) / 2, 1)
 
     @property
     def y(self) -> float:
-        """Vertical centre of the label."""
+        """Return the vertical centre of the link's label."""
         return round((self.y1 + self.y2) / 2, 1)
 
     @property
     def label_width(self) -> float:
-        """Width of the label in SVG units."""
+        """Return the width of the link's label in SVG units."""
         return 18.0 + 7.5 * len(self.label)
 
 
 @dataclass(frozen=True, slots=True)
 class MeshDrawing:
-    """All servers and links with their positions."""
+    """The mesh drawing: all servers and links with their positions."""
 
     nodes: tuple[MeshNode, ...]
     edges: tuple[Edge, ...]
@@ -66,12 +66,15 @@ class MeshDrawing:
 
     @property
     def is_small(self) -> bool:
-        """Whether the drawing is narrower than the page."""
+        """Return whether the drawing is narrower than the page."""
         return self.width < WIDTH
 
 
 def draw_mesh(mesh: MeshView, own: str = "") -> MeshDrawing:
-    """Place the servers on a circle by name, the first on top; one or two side by side."""
+    """Return the drawing of a mesh: servers in a circle, sorted by name from the top.
+
+    One or two servers are placed side by side. ``own``: the server to mark as the page's own.
+    """
     positions = dict(zip(mesh.servers, _positions(len(mesh.servers)), strict=True))
     up = {end for link in mesh.links if link.state in (LINKED, SYNCING) for end in link.ends}
     nodes = tuple(

@@ -17,7 +17,7 @@ _ACTION = "* "
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """One message, cleaned for display."""
+    """One message as the room template shows it, cleaned for display."""
 
     id: str
     sender: str
@@ -32,7 +32,7 @@ class MessageView:
 
 
 def view_of(message: Message, reader: str) -> MessageView:
-    """The view of a message for this reader."""
+    """Return a message as the room template shows it to the nick ``reader``."""
     text = clean(message.text, Profile.WEB)
     is_action = text.startswith(_ACTION) and "\n" not in text
     return MessageView(
@@ -49,6 +49,6 @@ def view_of(message: Message, reader: str) -> MessageView:
 
 
 def render_messages(messages: Iterable[Message], reader: str) -> Markup:
-    """HTML list items of these messages, as a room shows them."""
+    """Return messages as HTML list items, as a room shows them to the nick ``reader``."""
     template = templates.environment().get_template("messages.html")
     return Markup(template.render(messages=[view_of(message, reader) for message in messages]))

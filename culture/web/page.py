@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WebPerson:
-    """The logged-in person of a request."""
+    """The person who is logged in to the page and made a request."""
 
     account: str
     nick: str
@@ -31,7 +31,7 @@ class WebPerson:
 
 @dataclass(frozen=True, slots=True)
 class NavigationEntry:
-    """One entry of the navigation."""
+    """One entry of the page's navigation; ``badge`` is the number beside its title."""
 
     title: str
     path: str
@@ -41,7 +41,10 @@ class NavigationEntry:
 
 
 def csrf_of(cookie: str) -> str:
-    """The CSRF token of forms: an HMAC of the session cookie, which no other site can read."""
+    """Return the CSRF token of forms: an HMAC of the session cookie.
+
+    Other sites cannot read the cookie, so they cannot compute the token.
+    """
     return hmac.new(cookie.encode(), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -49,7 +52,7 @@ REFUSED = "X-Refused"
 
 
 class PageRequest:
-    """One request, with everything that a handler needs."""
+    """One HTTP request, with everything that a handler needs."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -62,75 +65,75 @@ class PageRequest:
 
     @property
     def person(self) -> WebPerson:
-        """The logged-in person; LookupError if nobody is."""
+        """Return the logged-in person; LookupError if nobody is logged in."""
         if self._person is None:
             raise LookupError("nobody is logged in")
         return self._person
 
     @property
     def visitor(self) -> WebPerson | None:
-        """The logged-in person, or None."""
+        """Return the logged-in person, or None if nobody is logged in."""
         return self._person
 
     @property
     def query(self) -> Mapping[str, str]:
-        """Query parameters of the address."""
+        """Return the query parameters of the request's address."""
         return self.request.query_params
 
     @property
     def path_params(self) -> Mapping[str, str]:
-        """Parameters of the path, by the names in the route."""
+        """Return the parameters of the request's path, by their names in the route."""
         return self.request.path_params
 
     @property
     def address(self) -> str:
-        """IP address of the client; empty if unknown."""
+        """Return the IP address of the client; "" if unknown."""
         return self.request.client.host if self.request.client else ""
 
     @property
     def caller_uid(self) -> int | None:
-        """Uid of the client's process if it runs on this machine, or else None."""
+        """Return the uid of the client's process if it runs on this machine, else None."""
         uid: int | None = self.request.state.caller_uid
         return uid
 
     @property
     def is_part(self) -> bool:
-        """Whether htmx asks for a part of a page, not the browser for a whole one."""
+        """Return whether htmx requests a part of a page; False if the browser loads a whole page."""
         return "hx-request" in self.request.headers
 
     def is_only(self, *parts: str) -> bool:
-        """Whether htmx asks for one of these elements alone, by id."""
+        """Return whether htmx requests one of the elements with these ids alone."""
         return self.is_part and self.request.headers.get("hx-target") in parts
 
     # Data
 
     def facts(self, kind: str = "*", nick: str = "*") -> Sequence[LedgerFact]:
-        """Ledger facts of a kind and nick (default: all), oldest first."""
+        """Return the ledger's facts of a kind and nick (``*``: all), oldest first."""
         return self.web.ledger.facts(kind, nick)
 
     async def query_ledger(self, *query: str) -> list[LedgerFact]:
-        """The answer to ``LEDGER GET <query>``; ``NotSent`` if the server refuses."""
+        """Return the server's reply to ``LEDGER GET <query>``; ``NotSent`` if the server refuses."""
         return await self.web.ledger.query(*query)
 
     async def connection(self) -> "WebConnection":
-        """The person's connection, with its events and unread counts.
+        """Return the person's IRC connection, with its events and unread counts.
 
-        ``NotSent`` if it cannot be opened.
+        ``NotSent`` if the connection cannot be opened.
         """
         return await self.web.connections.of(self.person)
 
     async def irc(self) -> IRCTransport:
-        """The person's own IRC connection; ``NotSent`` if it cannot be opened."""
+        """Return the person's own IRC connection; ``NotSent`` if it cannot be opened."""
         return (await self.connection()).irc
 
     # Answers
 
     def show(self, template: str, status: int = 200, **values: object) -> Response:
-        """Response with a rendered template."""
+        """Return a response with a rendered template and this HTTP status."""
         return HTMLResponse(self.rendered(template, **values), status)
 
     def rendered(self, template: str, **values: object) -> Markup:
-        """A template as HTML, with the values that every template has."""
+        """Return a template as HTML, rendered with ``values`` and those that every template gets."""
         context = {
             "person": self._person,
             "csrf": self.csrf,
@@ -143,14 +146,14 @@ class PageRequest:
         return Markup(templates.environment().get_template(template).render({**context, **values}))
 
     def _position(self) -> str:
-        """Position in the event stream when the request came in; empty without a connection."""
+        """Return the id of the last event when the request came in; "" without a connection."""
         connection = self.web.connections.get(self._person.account) if self._person is not None else None
         return connection.events.position if connection is not None else ""
 
     def _resume_position(self) -> str:
-        """Position from which the tab reads events.
+        """Return the event id from which the tab shall read events; "" without a connection.
 
-        The beginning if this request opened the connection.
+        If this request opened the connection, that is the beginning of the stream.
         """
         connection = self.web.connections.get(self._person.account) if self._person is not None else None
         return self._stream_position or (connection.events.beginning if connection is not None else "")
@@ -166,13 +169,16 @@ class PageRequest:
         return entries
 
     def go(self, path: str) -> Response:
-        """Redirect to another page; for htmx, by the header ``HX-Redirect``."""
+        """Return a redirect to another page; to htmx, by the header ``HX-Redirect``."""
         if self.is_part:
             return Response(status_code=204, headers={"HX-Redirect": path})
         return RedirectResponse(path, 303)
 
     def refuse(self, text: str, status: int = 409) -> Response:
-        """Show why something was refused; for htmx as status 200 with the header ``X-Refused``."""
+        """Return a response that shows why something was refused, with this HTTP status.
+
+        To htmx it has the status 200 and the header ``X-Refused``.
+        """
         if self.is_part:
             return HTMLResponse(self.rendered("refusal.html", text=text), headers={REFUSED: "1", "HX-Reswap": "none"})
         return self.show("error.html", status, text=text)

@@ -14,7 +14,10 @@ _TOO_MANY = "too many"
 
 
 class WrongPassword(Exception):
-    """A login is refused; the text says why, ``status`` is that of the HTTP response."""
+    """A login with a password is refused; the text says why.
+
+    ``status`` is that of the HTTP response.
+    """
 
     def __init__(self, text: str, status: int = 403) -> None:
         super().__init__(text)
@@ -22,7 +25,11 @@ class WrongPassword(Exception):
 
 
 async def check_password(site: Site, address: str, account: str, password: str) -> str:
-    """The account as the server spells it; ``WrongPassword`` unless this logs in a person."""
+    """Check a password, and return the account's name as the server spells it.
+
+    ``WrongPassword`` if the password is wrong, no person's, or tried too often. ``address``: IP address of the
+    client.
+    """
     keys = (f"{ADDRESS}{address}", f"account {fold(account)}")
     wait = site.throttle.wait(*keys)
     if wait > 0:

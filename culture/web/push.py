@@ -29,7 +29,7 @@ _MAX_PENDING = 100
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A notification: title, text, and the address that a tap opens."""
+    """A push notification: title, text, and the address that a tap opens."""
 
     title: str
     text: str
@@ -37,21 +37,27 @@ class Push:
 
 
 class NotPushed(Exception):
-    """A notification could not be sent; the text holds no secrets."""
+    """A push notification could not be sent; the text holds no secrets."""
 
 
 Post = Callable[[str, Push], Awaitable[None]]
 
 
 def is_pushed(message: Message, nick: str) -> bool:
-    """Whether to push a message: a mention or private message, at most 10 minutes old."""
+    """Return whether to push a message to ``nick``.
+
+    Mentions and private messages are pushed if they are at most 10 minutes old.
+    """
     if message.own or message.notice or datetime.now(UTC) - message.timestamp > _MAX_AGE:
         return False
     return message.private or fold(nick) in map(fold, message.mentions)
 
 
 class Pusher:
-    """Keeps a connection open for each person with a push address, and pushes their unread messages."""
+    """Pushes unread messages to the people who have configured a push address.
+
+    A connection is kept open for each of them.
+    """
 
     def __init__(
         self,
@@ -80,11 +86,11 @@ class Pusher:
 
     @property
     def pending(self) -> int:
-        """Number of messages whose push is delayed, and dropped if they are read meanwhile."""
+        """Return the number of messages that will be pushed soon unless they are read first."""
         return len(self._pending)
 
     def start(self) -> None:
-        """Start listening to the messages of all people with a push address."""
+        """Listen from now on to the messages of all people with a push address."""
         self._connections.on_message = self.on_message
         for person in self._people:
             self._connections.keep_open(person.account)
@@ -92,7 +98,7 @@ class Pusher:
             self._task = asyncio.create_task(self._keep_connected())
 
     async def stop(self) -> None:
-        """Cancel all pending pushes and stop listening."""
+        """Cancel all pending pushes and stop listening for messages."""
         tasks = [*self._pending, *([self._task] if self._task else [])]
         for task in tasks:
             task.cancel()
@@ -108,7 +114,7 @@ class Pusher:
             await asyncio.sleep(_RECONNECT)
 
     def on_message(self, connection: WebConnection, message: Message) -> None:
-        """Schedule a push for a message, if it is one for a push."""
+        """Schedule a push for a message if its reader has a push address and it is worth one."""
         account = fold(connection.person.account)
         if (
             account not in self._addresses
@@ -154,7 +160,7 @@ class Pusher:
 
 
 async def _is_away(connection: WebConnection) -> bool:
-    """Whether the person is marked as away on the server."""
+    """Return whether the person is marked as away on the server; False if unknown."""
     with suppress(NotSent):
         return any(member.away for member in await connection.irc.send_who(connection.irc.nick))
     return False

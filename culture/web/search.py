@@ -19,7 +19,7 @@ WORDS, MEANING = "SEARCH", "SEMANTIC"
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A message that matches."""
+    """A message that a search has found."""
 
     room: str
     sender: str
@@ -30,14 +30,17 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The matching messages, and the first error if a room could not be searched."""
+    """The messages that a search found, and the first error if a room could not be searched."""
 
     hits: Sequence[SearchHit]
     problem: str = ""
 
 
 async def search_rooms(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> SearchResult:
-    """Search these rooms; by words newest first, by meaning the best hit of each room in turn."""
+    """Search these rooms and return what matches ``text``.
+
+    ``how``: by words (newest first), or by meaning (the best hit of each room in turn).
+    """
     semaphore = asyncio.Semaphore(_MAX_CONCURRENT)
 
     async def search(room: str) -> list[SearchHit] | NotSent:
@@ -59,9 +62,9 @@ async def search_rooms(irc: IRCTransport, rooms: Sequence[str], text: str, how: 
 
 
 async def recent(irc: IRCTransport, room: str, count: int) -> list[Message]:
-    """The last messages of a public room that the person is not in.
+    """Return the last ``count`` messages of a public room that the person is not in.
 
-    ``NotSent`` if it is not public.
+    ``NotSent`` if the room is not public.
     """
     lines = await irc.request(ExtensionVerb.HISTORY, "RECENT", room, str(count))
     error = refusal(lines)
@@ -79,9 +82,9 @@ async def _search(irc: IRCTransport, room: str, text: str, how: str) -> list[Sea
 
 
 def _hits(lines: Sequence[Line]) -> list[SearchHit]:
-    """The hits in an answer.
+    """Return the hits in the server's reply to a search.
 
-    Lines without a msgid continue the message before (same nick and time).
+    A line without msgid continues the message of the line before (same nick and time).
     """
     hits: list[SearchHit] = []
     for line in lines:

@@ -55,19 +55,25 @@ HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class RequestRefused(Exception):
-    """A request is refused, with an HTTP status and a reason."""
+    """An HTTP request is refused, with this status and reason."""
 
     status: int
     reason: str
 
 
 def cookie_name(settings: WebSettings) -> str:
-    """Name of the session cookie, with the port: browsers share cookies between ports."""
+    """Return the name of the session cookie.
+
+    The name has the port, because browsers share cookies between the ports of a host.
+    """
     return f"{'__Host-' if settings.is_secure else ''}culture_{settings.port}"
 
 
 def set_cookie(response: Response, settings: WebSettings, value: str, seconds: int | None) -> None:
-    """Set the session cookie for so many seconds; None: until the browser closes."""
+    """Set the session cookie of a response to ``value``.
+
+    ``seconds``: its lifetime; None: until the browser closes.
+    """
     response.set_cookie(
         cookie_name(settings),
         value,
@@ -89,7 +95,7 @@ class RequestGuard:
         self._names = _names(settings)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check a request and pass it on, or answer with a refusal."""
+        """Pass a request on to the application if it passes all checks, else send a refusal."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -118,7 +124,7 @@ class RequestGuard:
 
 
 class _CheckedRequest:
-    """One request while it is checked."""
+    """One HTTP request while its Host, Origin, form and login are checked."""
 
     def __init__(self, scope: Scope, settings: WebSettings, sessions: BrowserSessions) -> None:
         self.scope = scope
@@ -138,7 +144,10 @@ class _CheckedRequest:
         return self.scope["method"] not in ("GET", "HEAD")
 
     def check_host(self, names: frozenset[str]) -> None:
-        """Refuse a foreign ``Host`` (DNS rebinding) and methods other than GET, HEAD, POST."""
+        """Raise ``RequestRefused`` if the header ``Host`` is not in ``names`` (DNS rebinding).
+
+        Methods other than GET, HEAD and POST are refused, too.
+        """
         hosts = self.headers.getlist("host")
         if len(hosts) != 1 or _host(hosts[0]) not in names:
             raise RequestRefused(421, "unknown host name: set web.url in culture.yaml to the name that people use")
@@ -146,7 +155,7 @@ class _CheckedRequest:
             raise RequestRefused(405, "method not allowed")
 
     def check_origin(self) -> None:
-        """Refuse forms and subrequests of other sites.
+        """Raise ``RequestRefused`` for forms and subrequests that come from other sites.
 
         Following a link from another site is allowed.
         """
@@ -160,7 +169,10 @@ class _CheckedRequest:
             raise RequestRefused(403, "the request was made by another site")
 
     async def read(self, receive: Receive) -> Receive:
-        """Read the body of a form, up to 64 KiB, into ``form``; returns ``receive``."""
+        """Read the body of a form, up to 64 KiB, into ``form``; returns ``receive`` for the handler.
+
+        Raises ``RequestRefused`` if the body is too large or no form.
+        """
         if not self._is_write:
             return receive
         length = self.headers.get("content-length", "0")
@@ -190,21 +202,21 @@ class _CheckedRequest:
             raise RequestRefused(400, "malformed form") from None
 
     def check_form(self) -> None:
-        """Refuse a form without the CSRF token of its page."""
+        """Raise ``RequestRefused`` if a form lacks the CSRF token of the person's session."""
         token = self.headers.get("x-csrf-token") or self.form.get("csrf", "")
         if self._is_write and not (self._session_secret and same_secret(token, csrf_of(self._session_secret))):
             raise RequestRefused(403, "this form has expired: reload the page")
 
     def check_login(self) -> None:
-        """Refuse a request without a login, unless its path needs none."""
+        """Raise ``RequestRefused`` if nobody is logged in, unless the path needs no login."""
         path: str = self.scope["path"]
         if self.person is None and path not in OPEN and not path.startswith(OPEN_BELOW):
             raise RequestRefused(401, "log in first")
 
     def refusal(self, refused: RequestRefused) -> Response:
-        """The response to a refused request.
+        """Return the response to a refused request.
 
-        A browser without a login is redirected to the login page.
+        A browser that is not logged in is redirected to the login page.
         """
         if refused.status != 401:
             return PlainTextResponse(f"{refused.reason}\n", refused.status)
@@ -217,7 +229,7 @@ class _CheckedRequest:
         return RedirectResponse("/login" + (f"?next={quote(here, safe='')}" if here != "/" else ""), 303)
 
     def with_headers(self, send: Send) -> Send:
-        """Wrap ``send``: add the security headers, and ``no-store`` unless set otherwise."""
+        """Return a ``send`` that adds the security headers, and ``no-store`` unless already set."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -233,9 +245,10 @@ class _CheckedRequest:
 
 
 def _caller_uid(scope: Scope) -> int | None:
-    """Uid of the client's process on this machine; None if remote or unknown.
+    """Return the uid of the client's process on this machine; None if remote or unknown.
 
-    Sessions on loopback are bound to it: browsers send our cookie to every port of the host, and another user of the
+    Sessions on loopback are bound to the uid: browsers send our cookie to every port of the host, and another user of
+    the
     machine may listen on one of them.
     """
     client, server = scope.get("client"), scope.get("server")
@@ -260,7 +273,7 @@ def _host(text: str) -> str:
 
 
 def _names(settings: WebSettings) -> frozenset[str]:
-    """Allowed host names: that of ``web.url``, the address it listens on, and loopback."""
+    """Return the allowed host names: that of ``web.url``, the bound address, and loopback."""
     public = urlsplit(settings.web.url or "").hostname
     bound = None if settings.web.host in _ALL_INTERFACES else settings.web.host.lower()
     return _LOOPBACK | {name for name in (public, bound) if name}

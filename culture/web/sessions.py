@@ -28,7 +28,7 @@ def _unchanging(_account: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """One browser in which an account is logged in."""
+    """One browser in which an account is logged in to the page."""
 
     id: str
     """Public id, to name the session in lists and commands; it does not log in."""
@@ -40,7 +40,7 @@ class BrowserSession:
 
 
 class BrowserSessions:
-    """The sessions in the page's SQLite file; expired ones do not count."""
+    """The browser sessions in the page's SQLite file; expired ones do not count."""
 
     def __init__(
         self,
@@ -55,7 +55,10 @@ class BrowserSessions:
         self._login_version = login_version
 
     def start(self, account: str, browser: str, uid: int | None = None) -> str:
-        """Start a session and return its secret; ``uid``: the only local user who may use it."""
+        """Start a session of an account and return its secret, the value of the cookie.
+
+        ``browser``: the User-Agent; ``uid``: the only local user who may use the session (None: a remote client).
+        """
         secret, now = new_secret(), self._clock()
         self._database.do("DELETE FROM sessions WHERE ends <= ?", now)
         values = (
@@ -73,7 +76,10 @@ class BrowserSessions:
         return secret
 
     def find(self, secret: str, uid: int | None = None) -> BrowserSession | None:
-        """The session with this secret, or None if it ended or belongs to another local user."""
+        """Return the session with this secret; None if it ended or belongs to another local user.
+
+        ``uid``: the local user whose process sent the request, if known.
+        """
         now = self._clock()
         sql = f"SELECT standing, {_COLUMNS} FROM sessions WHERE digest = ? AND ends > ? AND uid IS ?"
         rows = self._database.ask(sql, digest(secret), now, uid)
@@ -88,7 +94,7 @@ class BrowserSessions:
         return session
 
     def is_active(self, id: str) -> bool:
-        """Whether the session with this public id exists and has not ended."""
+        """Return whether the session with this public id exists and has not ended."""
         sql = "SELECT account, standing FROM sessions WHERE id = ? AND ends > ?"
         return any(
             self._is_current(str(account), version) for account, version in self._database.ask(sql, id, self._clock())
@@ -99,21 +105,21 @@ class BrowserSessions:
         return current is not None and current == stored_version
 
     def all(self, account: str | None = None) -> list[BrowserSession]:
-        """All sessions, or those of one account, newest first."""
+        """Return all sessions, or those of one account, newest first."""
         where, values = ("AND account = ?", (account,)) if account is not None else ("", ())
         sql = f"SELECT {_COLUMNS} FROM sessions WHERE ends > ? {where} ORDER BY made DESC"
         return [BrowserSession(*row) for row in self._database.ask(sql, self._clock(), *values)]  # type: ignore[arg-type]
 
     def revoke(self, id: str) -> bool:
-        """End a session; returns whether there was one with this id."""
+        """End the session with this public id; returns whether there was one."""
         return self._database.do("DELETE FROM sessions WHERE id = ?", id) > 0
 
     def revoke_of(self, account: str) -> int:
-        """End all sessions and login links of an account; returns the number of sessions."""
+        """End all sessions and login links of an account; returns how many sessions there were."""
         self._database.do("DELETE FROM links WHERE account = ?", account)
         return self._database.do("DELETE FROM sessions WHERE account = ?", account)
 
     def revoke_all(self) -> int:
-        """End all sessions and login links; returns the number of sessions."""
+        """End all sessions and login links of all accounts; returns how many sessions there were."""
         self._database.do("DELETE FROM links")
         return self._database.do("DELETE FROM sessions")

@@ -34,12 +34,12 @@ class WebSettings:
 
     @property
     def web(self) -> WebConfig:
-        """The section ``web`` of culture.yaml."""
+        """Return the section ``web`` of culture.yaml."""
         return self.server.web
 
     @property
     def url(self) -> str:
-        """Address of the page as people type it."""
+        """Return the address of the page as people type it."""
         if self.web.url:
             return self.web.url
         # Never localhost for 127.0.0.1: browsers try ::1 first, where another user of the machine may listen.
@@ -48,23 +48,23 @@ class WebSettings:
 
     @property
     def is_secure(self) -> bool:
-        """Whether people reach the page over https."""
+        """Return whether people reach the page over https."""
         return self.url.startswith("https:")
 
     def nick_of(self, account: str) -> str:
-        """The nick of an account on this server."""
+        """Return the nick that an account has on this server."""
         prefix = self.server.account_prefix
         return f"{prefix}-{account}" if prefix and not account.startswith(f"{prefix}-") else account
 
 
 def data_folder(config: ServerConfig) -> Path:
-    """Folder of the page's own data."""
+    """Return the path of the page's own data folder."""
     return config.data_dir / "web"
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """The objects of a running page that requests share."""
+    """The objects that all requests of a running page share."""
 
     settings: WebSettings
     sessions: BrowserSessions

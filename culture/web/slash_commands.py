@@ -15,7 +15,10 @@ NextPath = str | None
 
 
 async def send_input(irc: IRCTransport, room: str, text: str) -> NextPath:
-    """Send a message or run a slash command; ``NotSent`` says what is wrong."""
+    """Send what a person typed into a room: a message, or a slash command.
+
+    Returns the path of the page to show next, or None to stay; ``NotSent`` says what is wrong.
+    """
     typed = text.strip("\n\r")
     if not typed.strip():
         raise NotSent("the message is empty")
@@ -32,7 +35,7 @@ async def send_input(irc: IRCTransport, room: str, text: str) -> NextPath:
 
 
 async def run_verb(irc: IRCTransport, verb: str, *params: str) -> None:
-    """Send an IRC command and raise the server's refusal, if any."""
+    """Send an IRC command; if the server refuses it, raise the refusal as ``NotSent``."""
     error = refusal(await irc.request(verb, *params))
     if error is not None:
         raise error

@@ -20,7 +20,7 @@ _MIN_TOP = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class BarSegment:
-    """One agent's part of a day's bar."""
+    """One agent's part of a day's bar in the spend chart."""
 
     x: float
     y: float
@@ -32,7 +32,7 @@ class BarSegment:
 
 @dataclass(frozen=True, slots=True)
 class AxisLabel:
-    """A label at an axis."""
+    """A text at an axis of the spend chart."""
 
     x: float
     y: float
@@ -41,7 +41,7 @@ class AxisLabel:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """All segments and labels with their positions."""
+    """The spend chart: all bar segments and labels with their positions."""
 
     segments: tuple[BarSegment, ...]
     lines: tuple[AxisLabel, ...]
@@ -54,7 +54,10 @@ class Chart:
 
 
 def draw_chart(spent: Days, last: date, length: int, in_tokens: bool = False) -> Chart:
-    """Lay out ``length`` days up to ``last``; in dollars, or with ``in_tokens`` in tokens."""
+    """Return the spend chart of the ``length`` days up to ``last``.
+
+    The amounts are dollars, or tokens with ``in_tokens``.
+    """
     days = [last - timedelta(days=ago) for ago in reversed(range(length))]
     parts = [spent.get(day, {}) for day in days]
     colours = _colours(parts, in_tokens)
@@ -94,7 +97,10 @@ def _label(amount: float, in_tokens: bool) -> str:
 
 
 def _colours(parts: Sequence[Mapping[str, SpendTotal]], in_tokens: bool) -> dict[str, int]:
-    """Colour numbers by agent: own colours for those who spent most, one for the others."""
+    """Return the colour numbers by agent.
+
+    Those who spent most have a colour each; the others share one.
+    """
     sums: dict[str, float] = {}
     for day in parts:
         for nick, spent in day.items():
@@ -114,7 +120,7 @@ def _grouped(shares: Mapping[str, SpendTotal], colours: dict[str, int], in_token
 
 
 def _round_up(amount: float) -> float:
-    """The next round number above: 1, 2, 4, 5 or 10 times a power of ten."""
+    """Return the next round number not below ``amount``: 1, 2, 4, 5 or 10 times a power of ten."""
     if amount <= _MIN_TOP:
         return 1.0 if amount <= 0 else _MIN_TOP
     power = 10.0 ** floor(log10(amount))

@@ -24,13 +24,13 @@ _BRIEFLY = "public, max-age=300"
 
 @cache
 def version(folder: str, name: str) -> str:
-    """First 12 hex digits of the file's SHA-256; empty if there is no such file."""
+    """Return the first 12 hex digits of a static file's SHA-256; "" if there is no such file."""
     file = FOLDERS[folder] / name
     return hashlib.sha256(file.read_bytes()).hexdigest()[:12] if file.is_file() else ""
 
 
 def address(folder: str, name: str) -> str:
-    """Path of a static file with its version."""
+    """Return the path of a static file, with its version as the query ``v``."""
     return f"/{folder}/{name}?v={version(folder, name)}"
 
 
@@ -60,7 +60,10 @@ async def _icon(_request: Request) -> Response:
 
 
 def file_routes() -> list[Route]:
-    """Routes of all static files; the service worker is at the root, for its scope."""
+    """Return the routes of all static files; that of the service worker is at the root.
+
+    Its path determines for which pages the browser lets it work.
+    """
     return [
         Route("/static/{name}", _file),
         Route("/vendor/{name}", _file),

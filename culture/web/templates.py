@@ -22,19 +22,19 @@ _SIZES = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def money(usd: float) -> str:
-    """Dollars: ``$0.42``, ``<$0.01``, ``$1,204``."""
+    """Return a sum in dollars as text: ``$0.42``, ``<$0.01``, ``$1,204``."""
     if 0 < usd < 0.01:
         return "<$0.01"
     return f"${usd:,.2f}" if usd < 1000 else f"${usd:,.0f}"
 
 
 def limit(usd: float) -> str:
-    """A limit in dollars, without cents if it is whole: ``$10``, ``$2.50``."""
+    """Return a limit in dollars as text, without cents if it is whole: ``$10``, ``$2.50``."""
     return f"${usd:,.0f}" if usd == int(usd) else money(usd)
 
 
 def short(number: float) -> str:
-    """A number with an SI suffix: ``842``, ``12.3k``, ``1.2M``."""
+    """Return a number as text with an SI suffix: ``842``, ``12.3k``, ``1.2M``."""
     for size, letter in _SIZES:
         if number >= size:
             scaled = number / size
@@ -43,7 +43,7 @@ def short(number: float) -> str:
 
 
 def span(seconds: float) -> str:
-    """A duration in its largest unit: ``45 s``, ``12 min``, ``3 h``, ``2 d``."""
+    """Return a duration as text in its largest unit: ``45 s``, ``12 min``, ``3 h``, ``2 d``."""
     for unit, name in _UNITS:
         if seconds >= unit:
             return f"{seconds // unit:.0f} {name}"
@@ -51,12 +51,15 @@ def span(seconds: float) -> str:
 
 
 def word(text: str) -> str:
-    """A foreign text as an HTML class name: lower-case letters and dashes, at most 20 characters."""
+    """Return untrusted text as an HTML class name.
+
+    The name has lower-case letters and dashes, at most 20 characters.
+    """
     return _NOT_A_CLASS.sub("-", text.lower())[:20]
 
 
 def anchor(text: str) -> str:
-    """A foreign word as part of an HTML id; different words give different ids."""
+    """Return untrusted text as part of an HTML id; different texts give different ids."""
     return "".join(letter if letter in _PLAIN else f"_{ord(letter):x}_" for letter in text)
 
 
@@ -76,7 +79,10 @@ _PAIRS = {")": "(", "]": "["}
 
 
 def linked(text: str) -> Markup:
-    """A foreign text as HTML: escaped, web addresses as links with ``noopener noreferrer nofollow``."""
+    """Return untrusted text as HTML: escaped, with web addresses as links.
+
+    The links have ``noopener noreferrer nofollow``.
+    """
     bare = clean(text, Profile.WEB)
     pieces, end = [], 0
     for match in _LINK.finditer(bare):
@@ -89,7 +95,10 @@ def linked(text: str) -> Markup:
 
 
 def _without_tail(address: str) -> str:
-    """The address without trailing punctuation and unpaired brackets of the sentence around it."""
+    """Return a web address found in a sentence without the sentence's own punctuation.
+
+    Trailing punctuation and unpaired closing brackets are removed.
+    """
     end, more = len(address), {close: address.count(close) - address.count(_PAIRS[close]) for close in _PAIRS}
     while end:
         last = address[end - 1]
@@ -112,7 +121,7 @@ _STEPS = ((60.0, 1.0, "s"), (3600.0, 60.0, "min"), (86400.0, 3600.0, "h"))
 
 @cache
 def environment() -> Environment:
-    """The Jinja environment of all pages."""
+    """Return the Jinja environment with the filters and functions that all pages use."""
     jinja = Environment(
         loader=FileSystemLoader(FOLDER),
         autoescape=True,
@@ -127,27 +136,30 @@ def environment() -> Environment:
 
 
 def _finalize(value: object) -> object:
-    """Clean every plain text that a template shows; ``Markup`` was cleaned when it was made."""
+    """Return a value that a template shows; plain text is cleaned.
+
+    ``Markup`` was cleaned when it was made.
+    """
     return clean(value, Profile.WEB) if type(value) is str else value
 
 
 def room_path(name: str) -> str:
-    """Path of the page of a room or private conversation."""
+    """Return the path of the page of a room or private conversation."""
     return f"/rooms/{quote(name, safe='')}" if name else "/rooms"
 
 
 def at(time: datetime) -> str:
-    """A time for the attribute ``datetime``; app.js shows it in the browser's zone."""
+    """Return a time for the HTML attribute ``datetime``; app.js shows it in the browser's zone."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def clock(time: datetime) -> str:
-    """A time as ``14:05`` in UTC, shown until app.js converts it."""
+    """Return a time as ``14:05`` in UTC, shown until app.js converts it."""
     return time.astimezone(UTC).strftime("%H:%M")
 
 
 def ago(time: datetime) -> str:
-    """Time elapsed since a moment: ``4 min``."""
+    """Return the time elapsed since ``time`` as text: ``4 min``."""
     seconds = max(0.0, (datetime.now(UTC) - time).total_seconds())
     for limit, unit, name in _STEPS:
         if seconds < limit:

@@ -18,7 +18,7 @@ ADDRESS = "address "
 
 
 class LoginThrottle:
-    """Makes a key wait after ``tries`` failures in ``period`` seconds."""
+    """Makes a key (IP address or account) wait after too many failures in ``period`` seconds."""
 
     def __init__(self, tries: int = TRIES, period: float = PERIOD, clock: Callable[[], float] = time.monotonic) -> None:
         self._tries = tries
@@ -30,22 +30,22 @@ class LoginThrottle:
         return SHARED if key.startswith(ADDRESS) else self._tries
 
     def wait(self, *keys: str) -> float:
-        """Seconds until a new attempt is allowed for all of these keys; 0 if it is allowed now."""
+        """Return the seconds until all of these keys may try again; 0 if they may now."""
         now = self._clock()
         waits = (self._failures.wait(key, self._most(key), self._period, now) for key in keys)
         return max(waits, default=0.0)
 
     def failed(self, *keys: str) -> None:
-        """Record a failure for each key; above 4,096 keys the oldest are dropped."""
+        """Record a failed attempt of each key; above 4,096 keys the oldest are dropped."""
         for key in keys:
             self._failures.add(key, self._clock(), self._most(key))
 
     def forgive(self, *keys: str) -> None:
-        """Remove the last failure of each key."""
+        """Forget the last failed attempt of each key."""
         for key in keys:
             self._failures.undo(key)
 
     def succeeded(self, *keys: str) -> None:
-        """Remove all failures of each key."""
+        """Forget all failed attempts of each key."""
         for key in keys:
             self._failures.clear(key)

@@ -31,7 +31,7 @@ class UnreadMessage:
 
 @dataclass(slots=True)
 class Conversation:
-    """A room or a private conversation, with its unread messages."""
+    """A room or a private conversation of a person, with its unread messages."""
 
     name: str
     private: bool
@@ -42,16 +42,16 @@ class Conversation:
 
     @property
     def unread(self) -> int:
-        """Number of unread messages."""
+        """Return the number of unread messages."""
         return len(self.unread_messages)
 
     @property
     def mentions(self) -> int:
-        """Number of unread messages that mention the person or are private."""
+        """Return the number of unread messages that mention the person or are private."""
         return sum(each.is_for_reader for each in self.unread_messages)
 
     def add(self, message: Message, is_for_reader: bool) -> None:
-        """Count a message as unread; one of the person's own marks everything before it as read."""
+        """Count a message as unread; a message of the person marks everything before it as read."""
         if self.last_message_at is None or message.timestamp > self.last_message_at:
             self.last_message_at = message.timestamp
         if message.own:
@@ -60,14 +60,17 @@ class Conversation:
             self._insert(UnreadMessage(message.timestamp, is_for_reader, message.msgid))
 
     def _insert(self, new: UnreadMessage) -> None:
-        """Insert by time, without duplicates: messages come live and from the history."""
+        """Insert an unread message in order of time, unless it was inserted before.
+
+        A message may come twice: live and from the history.
+        """
         if all(each.id != new.id for each in self.unread_messages):
             self.unread_messages.append(new)
             if len(self.unread_messages) > 1 and self.unread_messages[-2].at > new.at:
                 self.unread_messages = deque(sorted(self.unread_messages, key=lambda each: each.at), maxlen=_MAX_UNREAD)
 
     def mark_read(self, to: datetime) -> None:
-        """Move the read marker of the conversation forward to this time, never back."""
+        """Move the read marker of the conversation forward to the time ``to``, never back."""
         if self.read_to is None or to > self.read_to:
             self.read_to = to
         while self.unread_messages and self.unread_messages[0].at <= self.read_to:
@@ -81,24 +84,24 @@ class Conversations:
         self._by_name: dict[str, Conversation] = {}
 
     def get_or_add(self, name: str, private: bool) -> Conversation:
-        """The conversation of that name, added if it is new."""
+        """Return the conversation of that name, added if it is new."""
         return self._by_name.setdefault(fold(name), Conversation(name, private))
 
     def get(self, name: str) -> Conversation | None:
-        """The conversation of that name, or None."""
+        """Return the conversation of that name, or None."""
         return self._by_name.get(fold(name))
 
     @property
     def mentions(self) -> int:
-        """Number of unread messages that mention the person or are private, in all conversations."""
+        """Return how many unread messages of all conversations mention the person or are private."""
         return sum(each.mentions for each in self._by_name.values())
 
     def rooms(self, channels: list[str]) -> list[Conversation]:
-        """The rooms of these names, sorted; those that are new are added."""
+        """Return the rooms of these names, sorted by name; those that are new are added."""
         return sorted((self.get_or_add(name, private=False) for name in channels), key=lambda each: fold(each.name))
 
     def private(self) -> list[Conversation]:
-        """The private conversations, the one with the newest message first."""
+        """Return the private conversations, the one with the newest message first."""
         never = datetime.min.replace(tzinfo=UTC)
         found = [each for each in self._by_name.values() if each.private]
         return sorted(found, key=lambda each: each.last_message_at or never, reverse=True)
@@ -113,14 +116,17 @@ _TIMESTAMP = "timestamp="
 
 
 def is_addressed_to(message: Message, nick: str) -> bool:
-    """Whether a message of somebody else mentions this person or all, or is private."""
+    """Return whether somebody else's message mentions ``nick`` or everybody, or is private."""
     if message.own or message.notice:
         return False
     return message.private or message.calls_all or fold(nick) in map(fold, message.mentions)
 
 
 async def load_unread(irc: IRCTransport, conversations: Conversations) -> None:
-    """Add the conversations of the last 60 days, and count unread messages everywhere."""
+    """Load the unread messages of all rooms and private conversations from the server.
+
+    Private conversations of the last 60 days are added to ``conversations``.
+    """
     await irc.request("CAP", "REQ", _CAP)
     for name in await _correspondents(irc):
         conversations.get_or_add(name, private=True)
@@ -152,13 +158,16 @@ async def _count(irc: IRCTransport, conversation: Conversation) -> None:
 
 
 def apply_marker(conversation: Conversation, line: Line) -> None:
-    """Apply the read marker of a ``MARKREAD`` line; other lines are ignored."""
+    """Apply the read marker of a ``MARKREAD`` line to a conversation; ignore other lines."""
     if line.verb == MARKREAD and len(line.params) > 1 and line.params[1].startswith(_TIMESTAMP):
         conversation.mark_read(datetime.fromisoformat(line.params[1].removeprefix(_TIMESTAMP)))
 
 
 async def mark_read(irc: IRCTransport, conversation: Conversation, to: datetime) -> None:
-    """Mark everything up to this time as read, here and on all devices of the person."""
+    """Mark a conversation as read up to the time ``to``, here and on the person's other devices.
+
+    ``NotSent`` if the server refuses.
+    """
     conversation.mark_read(to)
     lines = await irc.request(MARKREAD, conversation.name, by_time(to))
     error = refusal(lines)

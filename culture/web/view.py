@@ -19,7 +19,7 @@ Handler = Callable[[PageRequest], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class WebView:
-    """One page, or several that belong together."""
+    """One page of the site, or several that belong together: routes and navigation entry."""
 
     path: str
     routes: Sequence[Route]
@@ -32,7 +32,7 @@ class WebView:
 
 
 def get(path: str, handler: Handler) -> Route:
-    """A GET route; a request for the navigation alone skips the handler."""
+    """Return a GET route for a handler; a request for the navigation alone skips the handler."""
 
     async def page_or_navigation(page: PageRequest) -> Response:
         return page.show("base.html") if page.is_only("nav") else await handler(page)
@@ -41,7 +41,7 @@ def get(path: str, handler: Handler) -> Route:
 
 
 def post(path: str, handler: Handler) -> Route:
-    """A POST route, for a form."""
+    """Return a POST route for a handler, for a form."""
     return Route(path, _endpoint(handler), methods=["POST"])
 
 
@@ -58,6 +58,6 @@ def _endpoint(handler: Handler) -> Callable[[Request], Awaitable[Response]]:
 
 @cache
 def all_views() -> tuple[WebView, ...]:
-    """The ``VIEW`` of every module in ``culture/web/views``, in the order of the navigation."""
+    """Return the ``VIEW`` of every module in ``culture/web/views``, in navigation order."""
     modules = (import_module(f"{views.__name__}.{each.name}") for each in iter_modules(views.__path__))
     return tuple(sorted((module.VIEW for module in modules), key=lambda view: (view.order, view.path)))

@@ -29,7 +29,12 @@ async def _events(page: PageRequest) -> Response:
 
 
 async def _stream(page: PageRequest, events: EventStream, last: str, first: str) -> AsyncIterator[str]:
-    """Events until the tab closes or the session ends; a comment every 15 s as keepalive."""
+    """Yield the person's events until the tab closes or the session ends.
+
+    ``first`` is sent at once; after 15 s without an event a comment is sent as keepalive. ``last``: id of the event
+    after
+    which to begin.
+    """
     yield first
     checked_at = sent_at = time.monotonic()
     async for event in events.listen(last, _SESSION_CHECK):
@@ -49,7 +54,10 @@ async def _stream(page: PageRequest, events: EventStream, last: str, first: str)
 
 
 async def _whoami(page: PageRequest) -> Response:
-    """Account and nick, for a tab whose stream ended; status 401 tells it to log in again."""
+    """Return account and nick as JSON, for a tab whose event stream ended.
+
+    If nobody is logged in, the status 401 tells the tab to log in again.
+    """
     return JSONResponse({"account": page.person.account, "nick": page.person.nick})
 
 

@@ -21,7 +21,10 @@ async def _form(page: PageRequest) -> Response:
 
 
 def _show_form(page: PageRequest, status: int = 200, text: str = "") -> Response:
-    """The form; whether the key is valid is only checked when it is submitted."""
+    """Return the page with the form for a password.
+
+    Whether the invitation's key is valid is only checked when the form is submitted.
+    """
     account, key = page.path_params["account"], page.path_params["key"]
     response = page.show("invited.html", status, account=account, key=key, text=text)
     set_cookie(response, page.web.settings, page.request.state.cookie, None)

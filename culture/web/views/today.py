@@ -37,7 +37,10 @@ async def _today(page: PageRequest) -> Response:
 
 
 def urgency(agent: AgentView) -> tuple[int, str]:
-    """Sort key of an agent: those that need a person first, then by activity, stopped ones last."""
+    """Return the sort key of an agent on the page *Today*.
+
+    Agents that need a person come first, then the others by activity, stopped ones last.
+    """
     if agent.needs_attention and agent.runs:
         return 0, agent.nick
     order = ("working", "paused", "idle")

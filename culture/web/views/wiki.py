@@ -68,7 +68,7 @@ async def _page(page: PageRequest) -> Response:
 
 
 def projects() -> list[str]:
-    """Names of the projects that have a wiki on this machine, sorted."""
+    """Return the names of the projects that have a wiki on this machine, sorted."""
     return sorted(each.name for each in (paths.home() / "wiki").glob("[!.]*") if Pages(each).exists)
 
 
