@@ -49,7 +49,7 @@ SHORTENING = ("compact", "compress")
 
 
 class AcpRunner(QueuedRunner):
-    """Runs the program of ``acp_command``."""
+    """Runs the program of the setting ``acp_command`` as an agent."""
 
     def __init__(self, setup: RunnerSetup) -> None:
         super().__init__(setup)
@@ -77,11 +77,14 @@ class AcpRunner(QueuedRunner):
 
     @property
     def session_id(self) -> str | None:
-        """Id of the session, to resume it later."""
+        """Return the id of the present session, to resume it later; None without a session."""
         return self._session
 
     async def open(self) -> None:
-        """Start the ACP program; resume the session of the setup, or begin a new one."""
+        """Start the ACP program; resume the session named in the setup, or begin a new one.
+
+        Raises ``AgentDied`` if the program does not begin.
+        """
         free = self._options.permissions is Permissions.ALLOW
         asking = {} if free else self._quirks.asking
         unset = {name: value for name, value in self._quirks.variables.items() if name not in os.environ}
@@ -104,7 +107,7 @@ class AcpRunner(QueuedRunner):
         self._watcher = asyncio.create_task(self._watch(link), name=f"life of {self.setup.nick}")
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Send a prompt or a command and wait for the end of the turn."""
+        """Send a prompt or a command to the agent, and return the turn when it has ended."""
         sessions = self._require_sessions()
         match prompt:
             case str() if prompt == CLEAR:
@@ -114,7 +117,7 @@ class AcpRunner(QueuedRunner):
         return await self._ask(sessions, self._escaped(prompt))
 
     async def interrupt(self) -> None:
-        """Interrupt the running turn; returns when it has ended, or after a timeout."""
+        """Interrupt the running turn; returns when the turn has ended, or after a timeout."""
         if not await self._cancelled():
             return
         try:
@@ -124,7 +127,7 @@ class AcpRunner(QueuedRunner):
             log.debug("%s: the agent has not stopped in time", self.setup.nick)
 
     async def close(self) -> None:
-        """End the program and all processes that it started."""
+        """End the ACP program and all processes that it started."""
         sessions, self._sessions = self._sessions, None
         watcher, self._watcher = self._watcher, None
         if watcher is not None and watcher is not asyncio.current_task():
@@ -137,9 +140,9 @@ class AcpRunner(QueuedRunner):
     # Messages of the agent.
 
     async def session_update(self, session_id: str, update: Any, **_meta: Any) -> None:
-        """Handle an update that the ACP agent sends.
+        """Handle an update that the ACP agent sends, one at a time.
 
-        One at a time, as the connection makes a task of each.
+        The connection makes a task of each update, so several may arrive at once.
         """
         async with self._update_lock:
             self.touch()
@@ -160,7 +163,7 @@ class AcpRunner(QueuedRunner):
                     await self._handle_unasked_work()
 
     async def _handle_unasked_work(self) -> None:
-        """Handle work that the agent began without a prompt.
+        """Handle work that the agent began without a prompt: let it go on, or cancel it.
 
         The protocol marks neither its start nor its end.
         """
@@ -179,7 +182,7 @@ class AcpRunner(QueuedRunner):
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_meta: Any
     ) -> RequestPermissionResponse:
-        """Decide whether the agent may use a tool, by the policy or by asking people."""
+        """Return whether the agent may use a tool, decided by the policy or by asking people."""
         async with self._update_lock:
             self.touch()
             answer = self._answer if session_id == self._session else None
@@ -229,7 +232,10 @@ class AcpRunner(QueuedRunner):
     # Turns.
 
     def _escaped(self, prompt: str) -> str:
-        """The prompt with commands and references escaped, after the instructions if the session is new."""
+        """Return the prompt with commands and references escaped.
+
+        In a new session the instructions come first.
+        """
         preamble, self._preamble = self._preamble, ""
         text = without_files(prompt, self.setup.directory) if self._quirks.pulls_files else prompt
         text = without_skills(text) if self._quirks.pulls_skills else text
@@ -284,7 +290,7 @@ class AcpRunner(QueuedRunner):
         )
 
     async def _cancelled(self) -> bool:
-        """Cancel the running turn and return True; return False if no turn is running."""
+        """Cancel the running turn; return False if no turn is running."""
         if self._sessions is None or self._session is None or self._answer is None:
             return False
         self._interrupted = True

@@ -38,7 +38,7 @@ ODD_STOPS = {
 
 @dataclass(slots=True)
 class _Call:
-    """A tool call; its input may arrive in later updates."""
+    """A tool call of the agent; its input may arrive in later updates."""
 
     name: str = ""
     title: str = ""
@@ -50,17 +50,20 @@ class _Call:
 
     @property
     def shown(self) -> Mapping[str, object]:
-        """Input of the tool call, or its title if there is no input."""
+        """Return the input of the tool call, or its title if there is no input."""
         return self.given or {"title": self.title}
 
     def tell(self, name: str) -> Block:
-        """Mark the tool call as reported, and return its ``tool_use`` block."""
+        """Mark the tool call as reported, and return its ``tool_use`` block; ``name`` is its id."""
         self.told = True
         return {"type": "tool_use", "id": name, "name": self.name, "input": dict(self.shown)}
 
 
 class AcpAnswer:
-    """Collects one turn: pieces of text become a block once they are complete."""
+    """Collects the updates of one turn into blocks of text and tool calls.
+
+    Pieces of text become a block once the text is complete.
+    """
 
     def __init__(self, *, quiet: bool = False, notices: bool = False) -> None:
         self._quiet = quiet
@@ -78,11 +81,11 @@ class AcpAnswer:
 
     @property
     def tools(self) -> tuple[str, ...]:
-        """Names of the tools called."""
+        """Return the names of the tools that the agent called."""
         return tuple(call.name for call in self._calls.values())
 
     def take(self, update: object) -> list[Block]:
-        """Process an update of the ACP agent; return the blocks that it completes."""
+        """Process an update of the ACP agent; return the blocks that are complete now."""
         match update:
             case AgentMessageChunk(content=TextContentBlock(text=text)) if self._notices and not update.message_id:
                 self.notice = text.strip()
@@ -96,9 +99,9 @@ class AcpAnswer:
         return []
 
     def called(self, call: ToolCallStart | ToolCallUpdate, *, sure: bool) -> list[Block]:
-        """Record a tool call and return its block, once.
+        """Record a tool call, and return its ``tool_use`` block, once per call.
 
-        Nothing while its input is incomplete (not ``sure``).
+        Returns no block while the input of the call may be incomplete (not ``sure``).
         """
         known = self._calls.setdefault(call.tool_call_id, _Call())
         known.title = call.title or known.title
@@ -111,7 +114,7 @@ class AcpAnswer:
         return [known.tell(call.tool_call_id)]
 
     def _ended(self, call: ToolCallStart | ToolCallProgress) -> list[Block]:
-        """The ``tool_result`` block of a tool call that has ended; nothing at later calls."""
+        """Return the ``tool_result`` block of a tool call that has ended, once per call."""
         known = self._calls[call.tool_call_id]
         if call.status not in ("completed", "failed") or known.ended:
             return []
@@ -119,12 +122,12 @@ class AcpAnswer:
         return [tool_result(call.tool_call_id, output(call), failed=call.status == "failed" or exit_code(call) != 0)]
 
     def use(self, call: ToolCallUpdate) -> tuple[str, Mapping[str, object]]:
-        """Tool name and input of a call, as people see them in a permission question."""
+        """Return the tool name and input of a call, as a permission question shows them to people."""
         known = self._calls[call.tool_call_id]
         return changed_files(known.changes) or (known.name, known.shown)
 
     def flush(self) -> list[Block]:
-        """Complete the current text; returns its block."""
+        """Complete the text that is being collected, and return it as a block, if there is any."""
         said, kind = "".join(self._pieces), self._kind
         self._pieces.clear()
         self._kind, self._message = "", None
@@ -135,12 +138,12 @@ class AcpAnswer:
         return [{"type": kind, kind: said}]
 
     def drop(self, error: str) -> None:
-        """Drop the collected text if it only repeats the error."""
+        """Discard the collected text if it only repeats the error text ``error``."""
         if self._kind == "text" and "".join(self._pieces).strip() in error:
             self._pieces.clear()
 
     def finish(self) -> list[Block]:
-        """The remaining blocks at the end of the turn."""
+        """Return the blocks that are still incomplete at the end of the turn."""
         blocks = self.flush()
         return [*blocks, *(call.tell(name) for name, call in self._calls.items() if not call.told)]
 
@@ -159,14 +162,17 @@ class AcpAnswer:
 
 
 def _is_sure(call: ToolCallStart | ToolCallUpdate) -> bool:
-    """Whether the input of a tool call is complete: updates may add it after the start of the call."""
+    """Return whether the input of a tool call is complete.
+
+    Updates may add input after the call was announced.
+    """
     if call.status in ("in_progress", "completed", "failed"):
         return True
     return isinstance(call, ToolCallUpdate) and bool(call.raw_input)
 
 
 def tool_name(call: ToolCallStart | ToolCallUpdate) -> str:
-    """Name of a tool: its kind, or else the first word of its title."""
+    """Return the name of a tool call's tool: its kind, else the first word of its title."""
     if call.kind and call.kind != "other":
         return NAMES.get(call.kind, call.kind.capitalize())
     found = re.search(r"[A-Za-z_][\w-]*", call.title or "")
@@ -174,7 +180,7 @@ def tool_name(call: ToolCallStart | ToolCallUpdate) -> str:
 
 
 def given(call: ToolCallStart | ToolCallUpdate) -> dict[str, object]:
-    """Input of a tool; a list of commands (Cline) becomes one command of several lines."""
+    """Return the input of a tool call; Cline's list of commands as one command of several lines."""
     if not isinstance(call.raw_input, dict):
         return {}
     match call.raw_input:
@@ -184,7 +190,10 @@ def given(call: ToolCallStart | ToolCallUpdate) -> dict[str, object]:
 
 
 def changed_files(changes: Sequence[FileEditToolCallContent]) -> tuple[str, Mapping[str, object]] | None:
-    """Tool name and diffs of changed files for a permission question, or None."""
+    """Return the tool name and the diffs of changed files, for a permission question.
+
+    None if there are no changes.
+    """
     diffs = [unified(each.old_text or "", each.new_text, each.path) for each in changes]
     if len(changes) == 1:
         return EDIT, {"file_path": changes[0].path, "diff": diffs[0]}
@@ -193,13 +202,13 @@ def changed_files(changes: Sequence[FileEditToolCallContent]) -> tuple[str, Mapp
 
 
 def output(call: ToolCallStart | ToolCallUpdate) -> object:
-    """Output of a tool: its display content, or else its raw output."""
+    """Return the output of a tool call: its display content, else its raw output."""
     shown = [each.model_dump(mode="json", by_alias=True, exclude_none=True) for each in call.content or ()]
     return shown or call.raw_output
 
 
 def exit_code(call: ToolCallStart | ToolCallUpdate) -> int:
-    """Exit code of a command; 0 if the program reports none."""
+    """Return the exit code of a tool call's command; 0 if the program reports none."""
     match call.raw_output:
         case {"exitCode": int(code)} | {"exit_code": int(code)} | {"metadata": {"exit": int(code)}}:
             return code
@@ -208,7 +217,7 @@ def exit_code(call: ToolCallStart | ToolCallUpdate) -> int:
 
 @dataclass(slots=True)
 class AcpUsage:
-    """Converts usage totals of a session to usage per turn."""
+    """Computes the cost of each turn from the totals that the agent reports for the session."""
 
     cost: float | None = 0.0
     """Dollars so far; None for a resumed session until the agent reports them."""
@@ -217,7 +226,7 @@ class AcpUsage:
     _spent: float = 0.0
 
     def read(self, update: UsageUpdate) -> None:
-        """Record context size in tokens and cost in dollars of the session.
+        """Record the session's context size in tokens and its cost in dollars.
 
         A size of 0 means unknown.
         """
@@ -228,23 +237,23 @@ class AcpUsage:
             self.cost = update.cost.amount
 
     def spent(self) -> float:
-        """Dollars that the session cost since the last call."""
+        """Return the dollars that the session has cost since this was last called."""
         spent, self._spent = self._spent, 0.0
         return spent
 
     @property
     def running(self) -> float:
-        """Dollars since the last call of ``spent``, which stays the reference."""
+        """Return the dollars that the session has cost since ``spent`` was last called."""
         return self._spent
 
     @property
     def context_pct(self) -> float | None:
-        """Percentage of the context window in use, or None."""
+        """Return how much of the context window is in use, in %; None if unknown."""
         return 100 * self.used / self.size if self.size else None
 
 
 def tokens(response: PromptResponse | None, answer: AcpAnswer) -> int:
-    """Tokens of a turn, from whichever field the agent reports them in."""
+    """Return the tokens of a turn, from whichever field the agent reports them in."""
     if response is None:
         return answer.counted
     if response.usage is not None:
@@ -256,7 +265,7 @@ def tokens(response: PromptResponse | None, answer: AcpAnswer) -> int:
 
 
 def failure(error: RequestError) -> str:
-    """Error text of a failed request, in the agent's words."""
+    """Return the error text of a failed request, in the agent's words."""
     said = str(error).removeprefix("Internal error").lstrip(": ")
     match error.data:
         case {"details": str(more)} | {"message": str(more)} if more not in said:
@@ -265,7 +274,7 @@ def failure(error: RequestError) -> str:
 
 
 def odd_stop(response: PromptResponse, answer: AcpAnswer) -> str:
-    """Error text of a turn that ended without an answer; empty if it has one."""
+    """Return the error text of a turn that ended without an answer; "" if the turn has one."""
     if response.stop_reason == "refusal" or not answer.text:
         return ODD_STOPS.get(response.stop_reason, answer.notice)
     return ""

@@ -12,9 +12,9 @@ SDK = "acp"
 
 
 def found() -> tuple[Found, ...]:
-    """The known ACP programs on PATH.
+    """Return the known ACP programs on PATH.
 
-    If none is installed, an entry with how to install the default one.
+    If none is installed, the only entry says how to install the default program.
     """
     default = DEFAULT_COMMAND[0]
     if find_spec(SDK) is None:
@@ -29,7 +29,10 @@ def _found(name: str, program: Path) -> Found:
 
 
 def known_login(name: str, environment: Mapping[str, str]) -> tuple[Login, str]:
-    """State of a program's login and where it was found: READY, or UNKNOWN, as other ways to log in may exist."""
+    """Return the login state of the program ``name``, and where the login was found.
+
+    The state is READY, or UNKNOWN if none was found, as there may be other ways to log in.
+    """
     quirks, home = KNOWN[name], home_of(environment)
     if variable := first_set(quirks.keys, environment):
         return Login.READY, variable

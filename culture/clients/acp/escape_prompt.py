@@ -14,12 +14,15 @@ _CLOSING = ".,:;!?)'\""
 
 
 def as_text(prompt: str) -> str:
-    """The prompt, with a prefix if a program could take it for a command."""
+    """Return the prompt, with a prefix if a program could mistake it for a command."""
     return NO_COMMAND + prompt if prompt.lstrip().startswith(COMMAND_SIGNS) else prompt
 
 
 def without_files(prompt: str, directory: Path) -> str:
-    """The prompt with a space after each ``@`` that could name a file to read."""
+    """Return the prompt with a space after each ``@`` that could name a file to read.
+
+    ``directory``: the folder in which the program would look for the file.
+    """
 
     def with_space(match: re.Match[str]) -> str:
         name = match[1].rstrip(_CLOSING)
@@ -29,5 +32,5 @@ def without_files(prompt: str, directory: Path) -> str:
 
 
 def without_skills(prompt: str) -> str:
-    """The prompt with a space after each ``$`` that could name a skill."""
+    """Return the prompt with a space after each ``$`` that could name a skill of the program."""
     return _SKILL.sub("$ ", prompt)

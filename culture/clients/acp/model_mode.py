@@ -22,9 +22,9 @@ MOST_NAMED = 20
 
 
 async def choose(link: AcpProcess, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
-    """Set the configured model and mode of a session.
+    """Set a session's model and mode to the configured ones, if any.
 
-    WrongConfiguration lists those that the agent offers.
+    ``WrongConfiguration`` if the agent does not offer one of them; the text lists what it offers.
     """
     if model is not None:
         await _choose(link, session, begun, "model", "model", _spellings(model))
@@ -54,13 +54,13 @@ async def _choose(
 
 
 def _spellings(model: str) -> tuple[str, ...]:
-    """The model's name with its provider, and without it."""
+    """Return the spellings of a model's name: as configured, and without the provider."""
     bare = model.partition("/")[2]
     return (model, bare) if bare else (model,)
 
 
 def _option(begun: Begun, what: str) -> SessionConfigOptionSelect | None:
-    """The session option with the id ``what``, or else the first of the category ``what``, or None."""
+    """Return the session option with the id or, failing that, the category ``what``; or None."""
     selects = [each for each in begun.config_options or () if isinstance(each, SessionConfigOptionSelect)]
     named = [each for each in selects if each.id == what]
     return next(iter([*named, *(each for each in selects if each.category == what)]), None)

@@ -16,7 +16,10 @@ McpServer = HttpMcpServer | SseMcpServer | McpServerStdio
 
 
 def mcp_servers(said: object, environment: Mapping[str, str]) -> tuple[McpServer, ...]:
-    """The MCP servers with secrets filled in; they are sent through a private pipe."""
+    """Return the MCP servers of the settings with secrets filled in.
+
+    They are sent to the agent through a private pipe.
+    """
     return tuple(_made(server.filled(environment)) for server in mcp.mcp_servers(said, environment))
 
 
@@ -31,7 +34,7 @@ def _made(server: mcp.McpServer) -> McpServer:
 
 
 class Permissions(StrEnum):
-    """Policy for permission requests of the agent."""
+    """Policy for the agent's permission requests: allow all, ask people, or deny all."""
 
     ALLOW = "allow"
     ASK = "ask"
@@ -50,7 +53,7 @@ class AcpOptions:
 
 
 def options(given: Mapping[str, object], environment: Mapping[str, str]) -> AcpOptions:
-    """Validate the settings from agents.yaml, and fill in environment variables."""
+    """Return the validated settings from agents.yaml, with environment variables filled in."""
     return AcpOptions(
         command=_command(given.get("acp_command")),
         mode=_text("acp_mode", given.get("acp_mode")),
@@ -60,7 +63,10 @@ def options(given: Mapping[str, object], environment: Mapping[str, str]) -> AcpO
 
 
 def needs(given: Mapping[str, object]) -> ProgramNeeds:
-    """What the configured program needs inside a sandbox; empty if unknown."""
+    """Return what the configured program needs in a sandbox: files, logins, variables.
+
+    The result is empty for an unknown program.
+    """
     quirks = quirks_of(_command(given.get("acp_command")))
     known = quirks.needs
     return replace(known, logins=(*known.logins, *quirks.logins), variables=(*known.variables, *quirks.keys))

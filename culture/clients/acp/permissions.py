@@ -13,14 +13,14 @@ REJECTIONS = ("reject_once", "reject_always")
 
 
 class AcpPermissions:
-    """Answers permission requests by the policy, or asks people."""
+    """Answers the agent's permission requests by the policy, or by asking people."""
 
     def __init__(self, policy: Permissions) -> None:
         self._policy = policy
         self._questions = OpenQuestions()
 
     async def decide(self, tool: str, given: Mapping[str, object], ask: Ask | None) -> Permit | None:
-        """Whether the tool may be used, by the policy or by asking people.
+        """Return whether the tool may be used, decided by the policy or by asking people.
 
         None if the turn was interrupted.
         """
@@ -36,7 +36,10 @@ class AcpPermissions:
 
 
 def response(permit: Permit | None, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
-    """The protocol response: the offered option that matches the permit, preferring one that holds once."""
+    """Return the protocol's response to a permission request: the option to choose.
+
+    Of those that fit the permit, one that holds only once is preferred; no permit means cancelled.
+    """
     if permit is not None and not permit.interrupt:
         for kind in ALLOWANCES if permit.allowed else REJECTIONS:
             for option in options:

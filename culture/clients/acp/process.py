@@ -32,7 +32,7 @@ CLOSE_PATIENCE = 2.0
 
 
 def require(command: Sequence[str], environment: Mapping[str, str]) -> None:
-    """Raise WrongConfiguration with the install command if the program is missing."""
+    """Raise ``WrongConfiguration`` if the program is missing; the text says how to install it."""
     if located(command[0], environment) is None:
         install = quirks_of(command).install
         remedy = f": {install}" if install else "; correct the path or the name"
@@ -40,7 +40,7 @@ def require(command: Sequence[str], environment: Mapping[str, str]) -> None:
 
 
 class AcpClient(Protocol):
-    """Receives the agent's messages."""
+    """Receives what the ACP agent sends: updates and permission requests."""
 
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
         """Handle an update that the ACP agent sends."""
@@ -48,12 +48,12 @@ class AcpClient(Protocol):
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: Any
     ) -> RequestPermissionResponse:
-        """Decide whether the agent may use a tool."""
+        """Return whether the agent may use a tool."""
         ...
 
 
 class AcpProcess:
-    """A running program, the connection to it, and a task that ends with it."""
+    """A running ACP program, the connection to it, and a task that ends with it."""
 
     def __init__(self, process: asyncio.subprocess.Process, client: AcpClient, token: str) -> None:
         assert process.stdin is not None and process.stdout is not None and process.stderr is not None
@@ -68,7 +68,7 @@ class AcpProcess:
     async def open(
         cls, command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str, client: AcpClient
     ) -> Self:
-        """Start the program; WrongConfiguration if it cannot be run."""
+        """Start the ACP program; ``WrongConfiguration`` if it cannot be run."""
         check_directory(directory)
         try:
             process = await spawn(command, directory, environment, stderr=asyncio.subprocess.PIPE)
@@ -77,7 +77,7 @@ class AcpProcess:
         return cls(process, client, token)
 
     async def talk(self, call: Coroutine[Any, Any, T]) -> T:
-        """Wait for the result of a request to the agent; AgentDied if its process ends first."""
+        """Return the result of a request to the agent; ``AgentDied`` if its process ends first."""
         asking = asyncio.create_task(call, name="a question to an agent")
         try:
             await asyncio.wait([asking, self.death], return_when=asyncio.FIRST_COMPLETED)

@@ -11,7 +11,7 @@ _XDG = {"XDG_CONFIG_HOME": ".config", "XDG_DATA_HOME": ".local/share", "XDG_STAT
 
 @dataclass(frozen=True, slots=True)
 class Quirks:
-    """How a program differs from one that follows the protocol exactly."""
+    """How an ACP program differs from one that follows the protocol exactly."""
 
     words: tuple[str, ...] = ()
     """Arguments that make it speak the protocol."""
@@ -46,7 +46,7 @@ class Quirks:
 
     @property
     def install(self) -> str:
-        """Command that installs the tested version; empty if unknown."""
+        """Return the command that installs the tested version of the program; "" if unknown."""
         return f"npm install -g {self.package}@{self.tried}" if self.package else ""
 
 
@@ -152,11 +152,11 @@ KNOWN: Mapping[str, Quirks] = {
 
 
 def program_of(command: Sequence[str]) -> str:
-    """Name of the program that a command runs, directly, by path or through ``npx``."""
+    """Return the name of the program that a command runs, directly, by path or through ``npx``."""
     names = [word.rsplit("/", 1)[-1].split("@")[0] for word in command]
     return next((name for name in names if name in KNOWN), names[0])
 
 
 def quirks_of(command: Sequence[str]) -> Quirks:
-    """Quirks of the program that a command runs; defaults if it is unknown."""
+    """Return the quirks of the program that a command runs; defaults for an unknown program."""
     return KNOWN.get(program_of(command), Quirks())

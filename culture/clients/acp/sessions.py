@@ -25,7 +25,7 @@ METHOD_NOT_FOUND = -32601
 
 @dataclass(slots=True)
 class AcpSessions:
-    """Session requests to a running ACP agent."""
+    """Starts, resumes and closes the sessions of a running ACP agent."""
 
     link: AcpProcess
     nick: str
@@ -37,11 +37,14 @@ class AcpSessions:
 
     @property
     def can_resume(self) -> bool:
-        """Whether the ACP agent can resume a session."""
+        """Return whether the ACP agent can resume a session."""
         return bool(self._resumes or self._able.load_session)
 
     async def initialize(self) -> None:
-        """Initialize the protocol: check its version, read capabilities and login methods."""
+        """Initialize the protocol: check its version, read capabilities and login methods.
+
+        ``WrongConfiguration`` if the program speaks another version.
+        """
         program, quirks = program_of(self.options.command), quirks_of(self.options.command)
         us = Implementation(name="culture", version="1")
         agent = self.link.agent
@@ -54,7 +57,7 @@ class AcpSessions:
         note_version(self.nick, Found(program, version, tried=quirks.tried))
 
     async def fresh(self) -> str:
-        """Start a new session and return its id; WrongConfiguration without a login."""
+        """Start a new session and return its id; ``WrongConfiguration`` if nobody is logged in."""
         try:
             begun = await self.link.talk(self.link.agent.new_session(**self._place()))
         except RequestError as error:
@@ -66,7 +69,7 @@ class AcpSessions:
         return begun.session_id
 
     async def resume(self, session: str) -> bool:
-        """Resume a session; False if that is not possible."""
+        """Resume the session with this id; return False if that is not possible."""
         if not self.can_resume:
             log.info("%s: the agent cannot resume sessions", self.nick)
             return False
@@ -79,7 +82,10 @@ class AcpSessions:
         return True
 
     async def _resume(self, place: dict[str, Any]) -> ResumeSessionResponse | LoadSessionResponse:
-        """Resume a session: without a replay of its history if the agent can do that, else with it."""
+        """Resume a session and return the agent's response.
+
+        If the agent can do that, its history is not sent again.
+        """
         if self._resumes:
             try:
                 return await self.link.talk(self.link.agent.resume_session(**place))

@@ -11,16 +11,20 @@ from culture.clients.shared.turn import AgentDied, RunnerSetup
 
 
 class AcpSupervisor(Supervisor):
-    """Asks the agent's program, or OpenCode, without tools, in processes of its own."""
+    """Asks an ACP program for verdicts, without tools, in processes of its own.
+
+    The program is that of the agent, or OpenCode.
+    """
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
         self._runner(setup.directory)
 
     async def judge(self, prompt: str) -> str:
-        """Send the prompt to the model once and return its verdict; runs in an empty folder.
+        """Send the prompt to the supervisor's model once, and return its verdict.
 
-        An AGENTS.md in the agent's own folder must not instruct its supervisor.
+        The program runs in an empty folder: an AGENTS.md in the agent's folder must not instruct its supervisor.
+        ``NoJudgement`` if there is no verdict.
         """
         with TemporaryDirectory(prefix="judge-", ignore_cleanup_errors=True) as folder:
             runner = self._runner(Path(folder))

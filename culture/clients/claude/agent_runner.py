@@ -84,7 +84,7 @@ class ClaudeRunner(QueuedRunner):
 
     @property
     def session_id(self) -> str | None:
-        """Id of the session, to resume it later."""
+        """Return the id of the present session, to resume it later; None without a session."""
         return self._session
 
     def think_deeper(self) -> None:
@@ -92,7 +92,7 @@ class ClaudeRunner(QueuedRunner):
         self._deeper = True
 
     async def open(self) -> None:
-        """Start Claude Code; resume the session of the setup, or begin a new one."""
+        """Start Claude Code; resume the session named in the setup, or begin a new one."""
         self._effort, self._fullness = effort(self.setup.thinking), None
         if self.setup.resume is None:
             await self._begin()
@@ -100,7 +100,7 @@ class ClaudeRunner(QueuedRunner):
             await self._begin(self.forgotten(self.setup.resume))
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Send a prompt and wait for its result."""
+        """Send a prompt to Claude Code, and return the turn when it has ended."""
         live = self._require_session()
         if prompt not in COMMANDS:
             await self._think(live, DEEPEST if self._deeper else effort(self.setup.thinking))
@@ -133,7 +133,7 @@ class ClaudeRunner(QueuedRunner):
             await self._live.interrupt()
 
     async def close(self) -> None:
-        """End the program and all processes that it started."""
+        """End Claude Code and all processes that it started."""
         live, self._live = self._live, None
         if live is None:
             await end_all(self._token)
@@ -148,7 +148,7 @@ class ClaudeRunner(QueuedRunner):
         self._session, self._costs = session, Costs()
 
     async def _resume(self, session: str) -> bool:
-        """Resume a session; return False if it does not exist."""
+        """Resume the session with this id; return False if it does not exist."""
         try:
             client = await self._connect()
         except AgentDied as death:
@@ -183,7 +183,7 @@ class ClaudeRunner(QueuedRunner):
         return client
 
     async def _greet(self, client: ClaudeSDKClient) -> None:
-        """Record Claude Code's version; WrongConfiguration if the program is not logged in."""
+        """Record Claude Code's version; ``WrongConfiguration`` if the program is not logged in."""
         told = await control.greeting(client)
         note_version(self.setup.nick, Found(PROGRAM, told.version or None, tried=TRIED))
         if not told.logged_in:
@@ -220,7 +220,7 @@ class ClaudeRunner(QueuedRunner):
                 self._session = session
 
     async def _count(self, message: AssistantMessage) -> None:
-        """Add the usage of a model call, in a turn or by a sub-agent between turns."""
+        """Add the usage of a model call, made in a turn or by a sub-agent between turns."""
         if self._asked is not None:
             used = self._collected.count(message)
             self.used(used, self._estimate.of(self._collected.listed))
@@ -250,7 +250,10 @@ class ClaudeRunner(QueuedRunner):
             self._effort = level
 
     async def _measure(self, live: ClaudeSession, result: ResultMessage, collected: ClaudeAnswer) -> float | None:
-        """Percentage of the context window in use; unchanged after a failed turn."""
+        """Return how much of the context window is in use, in %; unchanged after a failed turn.
+
+        ``live``: the session to ask; ``collected``: what the turn has reported.
+        """
         if not failure(result):
             self._fullness = collected.fullness(result)
             if self._fullness is None or self._fullness >= WORTH_MEASURING:
@@ -260,7 +263,7 @@ class ClaudeRunner(QueuedRunner):
     async def _ask(
         self, tool: str, given: dict[str, Any], _context: ToolPermissionContext
     ) -> PermissionResultAllow | PermissionResultDeny:
-        """Decide a permission request of Claude by asking people."""
+        """Return Claude's permission for a tool call, decided by asking people."""
         self.touch()
         if self.permit is None:
             return PermissionResultDeny(message=user_questions.NOBODY)
