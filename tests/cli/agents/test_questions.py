@@ -104,6 +104,8 @@ async def test_two_hundred_questions_are_listed_and_denied(machine: Machine) -> 
 async def test_questions_without_a_server_are_an_error(machine: Machine) -> None:
     """What was asked before is shown; that nobody can answer it is no success."""
     asking(machine, trust={"agents": "never", "timeout": 600})
+    # Without it the command would look at the default port, where a server of whoever runs the tests may listen.
+    machine.shell.write(json.dumps({"name": "spark", "listen": [{"port": machine.port}]}))
     async with registered(machine.port, "spark-dan") as dan:
         await dan.join("#general")
         assert (await machine.run("start", NICK)).code == 0
