@@ -21,7 +21,7 @@ _MAX_BYTES = 32 << 20
 
 @dataclass(slots=True)
 class ReceivedBatch:
-    """A complete batch: its lines and inner batches, in order."""
+    """A complete IRCv3 batch: its lines and the batches inside it, in order of arrival."""
 
     kind: str
     params: tuple[str, ...]
@@ -30,7 +30,7 @@ class ReceivedBatch:
     items: list["Message | ReceivedBatch"] = field(default_factory=list)
 
     def lines(self) -> Iterator[Message]:
-        """Iterate over all lines, those of inner batches in their place."""
+        """Iterate over all lines of this batch; lines of an inner batch come where that batch began."""
         for item in self.items:
             if isinstance(item, ReceivedBatch):
                 yield from item.lines()
@@ -42,7 +42,7 @@ Item = Message | ReceivedBatch
 
 
 class MultilineLimits:
-    """Limits of a multiline message, read from the value of the capability: bytes and lines."""
+    """The most bytes and lines a multiline message may have, parsed from the capability's value."""
 
     def __init__(self, value: str) -> None:
         limits = dict(word.partition("=")[::2] for word in value.split(","))
@@ -67,7 +67,11 @@ class ReceivedBatches:
         self._size = 0
 
     def take(self, line: Message) -> Iterator[Item]:
-        """Process one line; yields what it completes: the line itself, a batch, or nothing yet."""
+        """Process one line; yield the line itself, the batch that it completes, or nothing.
+
+        Nothing is yielded while a collected batch is open. ``ProtocolError`` is raised if too many batches are open
+        or if they grow too large.
+        """
         if line.verb == "BATCH" and line.params:
             yield from self._batch(line)
             return
@@ -112,7 +116,10 @@ class ReceivedBatches:
 
 
 def text_of(batch: ReceivedBatch) -> str:
-    """Return the text of a multiline batch."""
+    """Return the text of a multiline batch: its lines joined by newlines.
+
+    A line with the tag ``multiline-concat`` continues the one before without a newline.
+    """
     text = ""
     for number, line in enumerate(batch.lines()):
         piece = line.params[-1] if len(line.params) > 1 else ""

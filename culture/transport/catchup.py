@@ -39,13 +39,13 @@ _MAX_REFERENCES_BYTES = 400
 
 
 class HistoryUnavailable(Exception):
-    """The server cannot read its history at present."""
+    """The server supports history but cannot read it at present."""
 
 
 async def catch_up(session: IrcSession, delivery: Delivery, mark: ReceiveMark | None) -> None:
-    """Deliver all messages since the mark.
+    """Deliver all messages since the mark; do nothing without a mark or without a history.
 
-    ``HistoryUnavailable`` if the server's history cannot be read now.
+    ``HistoryUnavailable`` is raised if the server cannot read its history now.
     """
     while mark is not None and has_history(session):
         if not (session.is_ours and await _by_arrival(session, delivery, mark)):
@@ -57,15 +57,19 @@ async def catch_up(session: IrcSession, delivery: Delivery, mark: ReceiveMark | 
 
 
 def _is_missed(message: Message, mark: ReceiveMark) -> bool:
-    """Whether a message belongs to the catch-up.
+    """Whether a message of the history was missed and so has to be delivered.
 
-    With a mark without ids, if it is not older than the mark.
+    It was if the mark has ids, since the history was read from them on; else if it is not older than the mark's
+    time.
     """
     return bool(mark.msgids) or message.timestamp >= mark.time
 
 
 async def _by_arrival(session: IrcSession, delivery: Delivery, mark: ReceiveMark) -> bool:
-    """Deliver in the order of arrival at a server of ours; False if it does not support that."""
+    """Deliver what was missed in the order of arrival at a server of ours.
+
+    Returns False if the server refuses ``HISTORY MISSED``, so that the caller must read by time.
+    """
     references = [*_references(mark.msgids), by_time(mark.time)]
     while True:
         try:
@@ -87,7 +91,10 @@ async def _by_arrival(session: IrcSession, delivery: Delivery, mark: ReceiveMark
 
 
 def _references(msgids: Sequence[str]) -> Iterator[str]:
-    """Iterate over references to server-given ids, as many as one line has room for."""
+    """Iterate over history references to message ids, as many as one line has room for.
+
+    Ids that this client made itself are left out.
+    """
     room = _MAX_REFERENCES_BYTES
     for msgid in msgids:
         room -= len(msgid.encode()) + len("msgid= ")
@@ -96,7 +103,7 @@ def _references(msgids: Sequence[str]) -> Iterator[str]:
 
 
 def _next_references(items: list[Item]) -> list[str]:
-    """Return the reference at which the next history page begins; empty after the last page."""
+    """Return a list of the reference at which the next page begins; empty after the last page."""
     for line in lines_of(items):
         if line.verb == ExtensionVerb.HISTORYEND.value and len(line.params) > 2:
             return [line.params[1]]
@@ -104,7 +111,7 @@ def _next_references(items: list[Item]) -> list[str]:
 
 
 class _TargetReader:
-    """Reads the history of one channel or nick page by page."""
+    """Reads the history of one channel or nick page by page, from ``reference`` on."""
 
     def __init__(self, name: str, reference: str) -> None:
         self.name = name
@@ -113,7 +120,7 @@ class _TargetReader:
         self.ended = False
 
     async def fill(self, session: IrcSession) -> None:
-        """Fetch the next page if the current one is used up; ``ended`` is set after the last."""
+        """Fetch the next page if the current page is used up; set ``ended`` after the last page."""
         if self.page or self.ended:
             return
         try:
@@ -136,7 +143,7 @@ def _reference_to_last(messages: list[Message], reference: str) -> str:
 
 
 async def _by_time(session: IrcSession, delivery: Delivery, mark: ReceiveMark) -> None:
-    """Deliver from the histories of all channels and nicks, merged by time."""
+    """Deliver what was missed from the histories of all channels and nicks, merged by time."""
     since = mark.time - OVERLAP
     try:
         targets = await fetch_targets(session, since, datetime.now(UTC) + _CLOCK_SKEW)

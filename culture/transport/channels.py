@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class JoinedChannels:
-    """The configured channels and those joined since, without those we left or were kicked from."""
+    """The channels to be in: configured or joined since, without those left or kicked from."""
 
     def __init__(self, names: Iterable[str], on_outside: OnOutside | None) -> None:
         self._wanted = {fold(name): name for name in names}
@@ -22,24 +22,24 @@ class JoinedChannels:
 
     @property
     def wanted(self) -> list[str]:
-        """Names of the channels to be in."""
+        """Names of the channels that we should be in, whether or not we are."""
         return list(self._wanted.values())
 
     def joined(self, channel: str) -> None:
-        """Record that we joined a channel, by our own command or the server's."""
+        """Record that we joined a channel, by our own command or made to by the server."""
         self._wanted.setdefault(fold(channel), channel)
 
     def parted(self, channel: str) -> None:
-        """Record that we left a channel: it is not rejoined."""
+        """Record that we left a channel, so that it is not rejoined after a reconnect."""
         self._wanted.pop(fold(channel), None)
 
     def renamed(self, old: str, new: str) -> None:
-        """Record that a channel was renamed."""
+        """Record that the channel ``old`` is now called ``new``, so that ``new`` is rejoined."""
         if self._wanted.pop(fold(old), None) is not None:
             self._wanted[fold(new)] = new
 
     def report_outside(self, channel: str, reason: str) -> None:
-        """Report that we are not in a channel that we should be in, with the reason."""
+        """Log and pass to ``on_outside`` that we are not in a channel we should be in, and why."""
         log.warning("not in %s: %s", channel, reason)
         call_safely(self._on_outside, channel, reason)
 
@@ -58,7 +58,7 @@ class JoinedChannels:
             await session.ask(Line("MODE", (channel,)))
 
     async def join_all(self, session: IrcSession) -> None:
-        """Join all wanted channels that we are not in; reports those that refuse."""
+        """Join all wanted channels that we are not in; report each channel that cannot be joined."""
         for name in self.wanted:
             try:
                 if session.view.channel(name) is None:
@@ -72,7 +72,10 @@ class JoinedChannels:
 
 
 def with_hint(reason: str, name: str, names: Iterable[str]) -> str:
-    """Return the server's reason with "did you mean ...?", unless it says so itself."""
+    """Return ``reason`` with "did you mean ...?" if one of ``names`` is similar to ``name``.
+
+    A reason that already contains such a question is returned unchanged.
+    """
     if "did you mean" in reason:
         return reason
     near = nearest(name, (each for each in names if fold(each) != fold(name)))

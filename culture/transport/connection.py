@@ -58,7 +58,7 @@ class IrcConnection:
             return b""
 
     def write(self, *messages: Message) -> None:
-        """Send lines; a line break inside one is refused, so that no line becomes two."""
+        """Send lines without waiting; ValueError if one contains a line break and would become two."""
         data = b"".join(map(bytes, messages))
         if log.isEnabledFor(logging.DEBUG):
             for message in messages:
@@ -74,7 +74,7 @@ class IrcConnection:
 
     @property
     def backlog(self) -> float:
-        """Seconds the server may still need for the lines sent, as it throttles fast senders."""
+        """Seconds that a server which throttles fast senders may still need for the lines sent."""
         since = asyncio.get_running_loop().time() - self._debt_at
         return min(_MAX_BACKLOG, max(0.0, (self._debt - _FREE_LINES) / _SLOWEST - since))
 
@@ -84,9 +84,9 @@ class IrcConnection:
             await self._writer.drain()
 
     async def keep_alive(self) -> None:
-        """Send PING after a third of ``silence`` seconds without data.
+        """Send PING after a third of ``silence`` seconds in which the server sent nothing.
 
-        Abort after ``silence`` seconds.
+        Returns once the connection is aborted: after ``silence`` seconds, plus ``backlog``, without data.
         """
         loop = asyncio.get_running_loop()
         while (quiet := loop.time() - self._last_data_at) < self._silence + self.backlog:
@@ -98,12 +98,12 @@ class IrcConnection:
         self.abort(f"nothing came from the server for {self._silence:g} s")
 
     def abort(self, reason: str) -> None:
-        """Close the connection at once, with a reason."""
+        """Close the connection at once; ``reason`` is stored in ``end``."""
         self.end = reason
         self._writer.transport.abort()
 
     async def close(self) -> None:
-        """Close the connection in order, waiting at most 1 s."""
+        """Close the connection after the written data is sent; abort it if that takes more than 1 s."""
         self._writer.close()
         try:
             async with asyncio.timeout(1.0):
@@ -113,7 +113,7 @@ class IrcConnection:
 
 
 def _without_secrets(message: Message) -> Message | str:
-    """Return a line without its secrets, for the log; the key of a channel is one too."""
+    """Return a line for the log without passwords and channel keys, or only its verb."""
     if message.verb in _SECRET_VERBS:
         return message.verb
     return message._replace(params=message.params[:1]) if message.verb == "JOIN" else message

@@ -44,11 +44,11 @@ _TRANSIENT = (OSError, sqlite3.OperationalError)
 
 
 class Undelivered(Exception):
-    """The receiver of a message failed; the message will come again from the history."""
+    """The receiver raised an exception for a message, which will come again from the history."""
 
 
 class Delivery:
-    """Delivers messages to the receiver once and in order; see the module's docstring."""
+    """Passes messages to the receiver, each once and in order, as the module's docstring says."""
 
     def __init__(self, on_message: OnMessage | None, cursor: ReceiveCursor | None) -> None:
         self._on_message = on_message
@@ -68,24 +68,27 @@ class Delivery:
         return None if self._time is None else ReceiveMark(tuple(self._newest), self._time)
 
     def begin_at(self, time: datetime) -> None:
-        """Set the start of the catch-up window if there is no mark yet."""
+        """Set the time at which a later catch-up begins, unless a message has already set it."""
         if self._time is None:
             self._time = time
 
     def hold(self) -> None:
-        """Hold back live messages from now on; those held before are dropped and fetched again."""
+        """Hold back live messages from now on.
+
+        Messages that are already held back are dropped; the catch-up fetches them from the history.
+        """
         self._held_messages = []
         self.overflowed = False
 
     def release(self) -> None:
-        """Deliver the messages held back, and from now on live ones at once."""
+        """Deliver the messages held back; from now on, deliver live messages as they arrive."""
         while self._held_messages:
             self._deliver(self._held_messages.pop(0))
         self._held_messages = None
         self.overflowed = False
 
     def take_live(self, message: Message) -> None:
-        """Deliver a live message, or hold it back."""
+        """Deliver a message that arrived live, or hold it back if ``hold`` was called."""
         if self._held_messages is None:
             self._deliver(message)
         elif len(self._held_messages) < _MAX_HELD:
@@ -102,7 +105,7 @@ class Delivery:
             self._deliver(message)
 
     def recent(self, target: str) -> list[Message]:
-        """Return the last messages delivered for a channel or nick, the oldest first."""
+        """Return the last messages delivered for a channel or nick (at most 500), the oldest first."""
         return list(self._recent.get(fold(target), ()))
 
     def _deliver(self, message: Message) -> None:

@@ -13,10 +13,10 @@ _READ_LIMIT = 1 << 18
 
 
 async def dial(address: Address, identity: ClientIdentity) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Open a connection; nothing has been sent on it yet.
+    """Open a connection to the server and check its certificate; send nothing on it.
 
-    Raises ``WrongServer`` for an unexpected certificate, ``PortHeld`` if another user of this machine listens there,
-    OSError if nobody does.
+    Raises ``WrongServer`` for an unexpected certificate, ``PortHeld`` if another user of this machine listens on
+    the port, ``Hopeless`` if the client certificate cannot be loaded, OSError if nobody listens.
     """
     if not (address.tls or address.fingerprint):
         return await _dial_plain(address)
@@ -35,7 +35,11 @@ async def dial(address: Address, identity: ClientIdentity) -> tuple[asyncio.Stre
 
 
 async def _dial_plain(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to the host's first address whose port no other user holds."""
+    """Connect without TLS to the first address of the host that accepts.
+
+    Skips a local address if a process of another user of this machine listens on the port. If no address is left,
+    raises ``PortHeld`` if one was skipped for this reason, else OSError.
+    """
     loop = asyncio.get_running_loop()
     port_held: OSError | None = None
     failure = OSError(f"{address.host} has no address")
@@ -61,7 +65,7 @@ async def _dial_plain(address: Address) -> tuple[asyncio.StreamReader, asyncio.S
 
 
 def is_private(writer: asyncio.StreamWriter) -> bool:
-    """Whether nobody else can read the traffic: TLS, or a loopback address."""
+    """Whether nobody else can read what is sent: the connection uses TLS or a loopback address."""
     if writer.get_extra_info("ssl_object") is not None:
         return True
     peer = writer.get_extra_info("peername")
@@ -72,7 +76,7 @@ def is_private(writer: asyncio.StreamWriter) -> bool:
 
 
 def normalize_fingerprint(text: str) -> str:
-    """Return a fingerprint in lower case and without colons, for comparison."""
+    """Return a certificate fingerprint in lower case, without colons and spaces, for comparison."""
     return text.replace(":", "").replace(" ", "").lower()
 
 

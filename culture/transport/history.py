@@ -19,23 +19,26 @@ _DEFAULT_PAGE = 100
 
 
 def has_history(session: IrcSession) -> bool:
-    """Whether the server supports CHATHISTORY."""
+    """Whether the session has enabled what CHATHISTORY needs, so that history can be requested."""
     return CAP in session.enabled and "batch" in session.enabled
 
 
 def page_size(session: IrcSession) -> int:
-    """Return how many messages one answer may have."""
+    """Return the most messages that one CHATHISTORY request may ask this server for."""
     return session.view.features.number("CHATHISTORY", _DEFAULT_PAGE)
 
 
 def by_time(time: datetime) -> str:
-    """Return the CHATHISTORY reference of a time."""
+    """Return a time as CHATHISTORY commands name it: ``timestamp=<UTC time>``."""
     text = time.astimezone(UTC).isoformat(timespec="milliseconds")
     return f"timestamp={text.removesuffix('+00:00')}Z"
 
 
 def by_id(msgid: str) -> str:
-    """Return the CHATHISTORY reference of a message; ``NotSent`` for an id made by this client."""
+    """Return a message id as CHATHISTORY commands name it: ``msgid=<id>``.
+
+    ``NotSent`` is raised for an id that this client made itself, since the server does not know it.
+    """
     if msgid.startswith(LOCAL):
         raise NotSent(f"{msgid} is not an id of the server")
     return f"msgid={msgid}"
@@ -44,7 +47,11 @@ def by_id(msgid: str) -> str:
 async def fetch_messages(
     session: IrcSession, target: str, after: str | None, before: str | None, limit: int, around: str | None = None
 ) -> list[Message]:
-    """Return messages between two references or around one, oldest first; or the latest."""
+    """Return at most ``limit`` messages of the history of a channel or nick, oldest first.
+
+    ``after``, ``before`` and ``around`` are references made by ``by_id`` or ``by_time``; without any of them the
+    latest messages are returned. Raises ``NoHistory`` if the server has no history, ``NotSent`` if it refuses.
+    """
     if not has_history(session):
         raise NoHistory("this server keeps no history that can be asked for")
     check_target(target)
@@ -65,7 +72,7 @@ async def fetch_messages(
 
 
 async def fetch_targets(session: IrcSession, since: datetime, until: datetime) -> list[str]:
-    """Return the channels and nicks with messages in this period, at most one page."""
+    """Return channels and nicks with messages between two times, as many as one page holds."""
     words = ("TARGETS", by_time(since), by_time(until), str(page_size(session)))
     return list(_target_names(await session.command(Line(_VERB, words))))
 
@@ -79,14 +86,20 @@ def _target_names(items: list[Line | ReceivedBatch]) -> Iterator[str]:
 
 
 async def search(session: IrcSession, channel: str, text: str, by_meaning: bool) -> list[Message]:
-    """Search a channel: messages with all words, oldest first; or by meaning, best match first."""
+    """Return messages of a channel that match ``text``; ``NotSent`` if the server refuses.
+
+    They contain all words of ``text``, oldest first; with ``by_meaning`` they are similar to it, best match first.
+    """
     check_target(channel)
     words = ("SEMANTIC" if by_meaning else "SEARCH", channel, " ".join(text.split()))
     return parse_results(lines_of(await session.command(Line(ExtensionVerb.HISTORY.value, words))))
 
 
 def parse_results(lines: Iterable[Line]) -> list[Message]:
-    """Return the messages of a search answer; a line without an id continues the one before."""
+    """Return the messages in the lines of a search answer.
+
+    A line without an id continues the text of the message before it.
+    """
     messages: list[Message] = []
     for line in lines:
         if line.verb != ExtensionVerb.HISTORY.value or len(line.params) < 4:
@@ -103,5 +116,5 @@ def parse_results(lines: Iterable[Line]) -> list[Message]:
 
 
 def _kind(word: str) -> UserClass:
-    """Return the class of a sender; unknown if the server does not name a valid one."""
+    """Return the user class named by ``word``; unknown if there is no such class."""
     return UserClass(word) if word in set(UserClass) else UserClass.UNKNOWN

@@ -44,7 +44,7 @@ log = logging.getLogger(__name__)
 
 
 class _Listener:
-    """Passes the events of a session to deduplication, channel list and callbacks."""
+    """Passes the events of a session on: to deduplication, the channel list and the callbacks."""
 
     def __init__(
         self, delivery: Delivery, channels: JoinedChannels, on_invite: OnInvite | None, on_receipt: OnReceipt | None
@@ -88,7 +88,10 @@ class _Listener:
 
 
 class IRCTransport:
-    """One identity on one server. Callbacks come in the order of events and must not block."""
+    """One identity on one server, reconnected until it is stopped.
+
+    Callbacks are called in the order of events and must not block.
+    """
 
     def __init__(
         self,
@@ -110,10 +113,11 @@ class IRCTransport:
         timing: Timing | None = None,
         patient: bool = True,
     ) -> None:
-        """Prepare a connection; ``start`` opens it.
+        """Store address, identity and callbacks; ``start`` opens the connection.
 
-        Without ``patient`` the first connection is tried once; ``ServerUnreachable`` is raised if it fails.
-        ``agents`` and ``people`` are nicks: they tell what users are on a server without user classes.
+        ``channels``: those to join at start. Without ``patient`` the first connection is tried only once, and
+        ``start`` raises ``ServerUnreachable`` if it fails. ``agents`` and ``people`` are nicks that count as agents
+        and people on a server that does not tell the class of its users.
         """
         self.address = address
         self.identity = identity
@@ -134,15 +138,15 @@ class IRCTransport:
     # Connection
 
     async def start(self) -> None:
-        """Connect; returns once in the channels. Raises ``Hopeless`` if trying again would not help."""
+        """Connect; return once the channels are joined. Raises ``Hopeless`` if retries are futile."""
         await self._reconnector.start()
 
     async def stop(self, reason: str = "") -> None:
-        """Leave the server and end all background work."""
+        """Send QUIT with a reason, close the connection and end all background tasks."""
         await self._reconnector.stop(reason)
 
     async def restart(self, identity: ClientIdentity | None = None) -> None:
-        """Stop and start again, with another identity if passed; raises what ``start`` raises."""
+        """Stop and start again, with ``identity`` if passed; raises what ``start`` raises."""
         await self._reconnector.stop("")
         if identity is not None:
             self.identity = identity
@@ -156,12 +160,12 @@ class IRCTransport:
 
     @property
     def settled(self) -> bool:
-        """Whether the channels are joined and the catch-up is done, as far as the server allows it."""
+        """Whether the channels are joined and the catch-up was tried; a failed one is repeated."""
         return self._reconnector.session is not None and self._reconnector.session.settled
 
     @property
     def nick(self) -> str:
-        """Our nick on the server."""
+        """Our present nick on the server; while disconnected, the last one."""
         return self._reconnector.view.nick
 
     @property
@@ -171,27 +175,31 @@ class IRCTransport:
 
     @property
     def view(self) -> NetworkView:
-        """Channels and users as of this connection or the last one."""
+        """The channels we are in and their users; while disconnected, those of the last connection."""
         return self._reconnector.view
 
     @property
     def mark(self) -> ReceiveMark | None:
-        """The mark of the last message received; before the first message, the time of connecting."""
+        """How far messages were received without a gap; None before a connection has settled.
+
+        Before the first message, this is the time of connecting; while missed messages are pending, the mark before
+        them.
+        """
         # While a catch-up is pending, newer messages were received but older ones are missing.
         return self._missed_since or self._delivery.mark
 
     @property
     def is_behind(self) -> bool:
-        """Whether missed messages are still pending while live ones are already delivered."""
+        """Whether missed messages are still to be fetched while live messages are already delivered."""
         return self._missed_since is not None
 
     @property
     def channels(self) -> list[str]:
-        """Channels we are in; while disconnected, those that will be rejoined."""
+        """Names of the channels we are in; while disconnected, of those that will be rejoined."""
         return self.view.channels if self.connected else self._joined.wanted
 
     def members(self, channel: str) -> list[ChannelMember]:
-        """Return the members of a channel that we are in."""
+        """Return the known members of a channel that we are in; empty if we are not in it."""
         return self.view.members(channel)
 
     async def _settle(self, session: IrcSession) -> None:
@@ -210,7 +218,7 @@ class IRCTransport:
         self._delivery.begin_at(session.server_time or datetime.now(UTC))
 
     async def _retry_catch_up(self, session: IrcSession) -> None:
-        """Repeat a catch-up that failed, until the server can read its history."""
+        """Repeat a catch-up that failed until the server can read its history, with pauses."""
         while self._missed_since is not None:
             await asyncio.sleep(self._timing.regain)
             try:
@@ -229,32 +237,36 @@ class IRCTransport:
     async def send_privmsg(
         self, target: str, text: str, tags: Mapping[str, str] = NO_TAGS, *, skip: int = 0
     ) -> list[str]:
-        """Send a message of any length; returns its msgids. ``NotSent`` has the server's reason.
+        """Send a message of any length; return the msgids that the server gave.
 
-        A long text may become several messages; the first ``skip`` of them are left out as sent before.
+        A long text may become several messages; the first ``skip`` of them are left out as sent before. ``NotSent``
+        is raised with the reason if the server refuses or there is no connection.
         """
         return await self._sender.send(self._session(), "PRIVMSG", target, text, tags, skip)
 
     async def send_notice(
         self, target: str, text: str, tags: Mapping[str, str] = NO_TAGS, *, skip: int = 0
     ) -> list[str]:
-        """Send a notice, which nobody answers automatically; like ``send_privmsg``."""
+        """Send a NOTICE, which no client answers automatically; else like ``send_privmsg``."""
         return await self._sender.send(self._session(), "NOTICE", target, text, tags, skip)
 
     async def request(self, verb: str, *params: str, tags: Mapping[str, str] = NO_TAGS) -> list[Line]:
-        """Send any other command; returns the lines of its answer, refusals included."""
+        """Send any other command; return the lines of the server's answer, error numerics included."""
         return list(lines_of(await self._session().ask(Line(verb, params, tags=tags))))
 
     # Channels and users
 
     async def join_channel(self, name: str, key: str = "") -> None:
-        """Join a channel, and rejoin it after reconnects. ``NotSent`` has the server's reason."""
+        """Join a channel, now and after each reconnect; ``NotSent`` has the reason if that fails.
+
+        ``key`` is the channel's password, if it has one.
+        """
         session = self._session()
         await self._joined.join(session, name, key)
         await refresh_members(session, [name])
 
     async def part_channel(self, name: str, reason: str = "") -> None:
-        """Leave a channel; it is not rejoined."""
+        """Leave a channel and do not rejoin it; ``NotSent`` has the reason if the server refuses."""
         session = self._session()
         check_target(name)
         refused = refusal(await session.ask(Line("PART", (name, reason) if reason else (name,))))
@@ -263,24 +275,25 @@ class IRCTransport:
             raise NotSent(with_hint(refused.reason, name, session.view.channels), refused.code)
 
     async def send_who(self, target: str) -> list[ChannelMember]:
-        """Query the members of a channel, or one user by nick, from the server."""
+        """Query the server (WHO) for the members of a channel, or for one user by nick."""
         return await query_who(self._session(), target)
 
     async def set_metadata(self, key: str, value: str | None, target: str = "*") -> bool:
-        """Set or remove a metadata value; False if the server does not support metadata.
+        """Set a metadata value, or remove it (None), of ``target``: a channel, a nick, ``*`` for us.
 
-        Our own values are published again after every reconnect, and can be set while disconnected.
+        Returns False if the server does not support metadata or there is no connection for our own values; these
+        are stored and published after every reconnect. ``NotSent`` is raised if the server refuses.
         """
         if target == "*" or self.view.is_self(target):
             return await self._profile.publish(self._reconnector.session, key, value)
         return await set_metadata(self._session(), target, key, value)
 
     async def get_metadata(self, target: str, *keys: str) -> dict[str, str]:
-        """Return metadata of a user or channel: these keys, or all."""
+        """Return metadata of a user or channel as a dict: the values of ``keys``, without keys all."""
         return await get_metadata(self._session(), target, keys)
 
     async def set_away(self, text: str = "") -> None:
-        """Set the away message, or clear it with an empty text; it survives reconnects."""
+        """Set our away message, or clear it with an empty text; it is set again after reconnects."""
         await self._profile.set_away(self._reconnector.session, text)
 
     async def history(
@@ -292,30 +305,35 @@ class IRCTransport:
         *,
         around: str | None = None,
     ) -> list[Message]:
-        """Return messages of a channel or user, between two ids or around one, oldest first.
+        """Return at most ``limit`` messages of a channel or user, oldest first.
 
-        Raises ``NoHistory`` if the server has none.
+        ``after``, ``before`` and ``around`` are message ids; without any of them the latest messages are returned.
+        Raises ``NoHistory`` if the server has no history, ``NotSent`` if it refuses.
         """
         since, until, middle = (None if each is None else by_id(each) for each in (after, before, around))
         return await fetch_messages(self._session(), channel, since, until, limit, middle)
 
     async def search(self, channel: str, text: str, by_meaning: bool = False) -> list[Message]:
-        """Search a channel: messages with all words, oldest first; or by meaning, best match first.
+        """Return messages of a channel that match ``text``; ``NotSent`` if the server has no search.
 
-        Raises ``NotSent`` with the server's reason if it has no such search.
+        They contain all words of ``text``, oldest first; with ``by_meaning`` they are similar to it, best match
+        first.
         """
         return await search(self._session(), channel, text, by_meaning)
 
     # The Transport protocol
 
     async def send(self, channel: str, message: str, sender: str = "") -> None:
-        """Send a message; the sender must be the user of this connection."""
+        """Send a message to a channel; ``NotSent`` if ``sender`` is given and is not our nick."""
         if sender and not self.view.is_self(sender):
             raise NotSent(f"{sender} is not on this connection, {self.nick} is")
         await self.send_privmsg(channel, message)
 
     async def read(self, channel: str, since: datetime | None = None) -> list[Message]:
-        """Return messages since a time, oldest first: from the history, else those received here."""
+        """Return messages of a channel since a time (or the latest), oldest first.
+
+        Without a connection or a history on the server, these are the messages that this process has received.
+        """
         session = self._reconnector.session
         try:
             if session is None:
@@ -327,7 +345,7 @@ class IRCTransport:
             return [message for message in messages if since is None or message.timestamp > since]
 
     async def create_channel(self, name: str) -> None:
-        """Create a channel by joining it."""
+        """Create a channel by joining it; ``NotSent`` if the server refuses."""
         await self.join_channel(name)
 
     async def list_channels(self) -> list[str]:
@@ -335,5 +353,5 @@ class IRCTransport:
         return [line.params[1] for line in await self.request("LIST") if line.verb == "322" and len(line.params) > 1]
 
     async def get_members(self, channel: str) -> list[str]:
-        """Return the nicks of a channel's members."""
+        """Return the nicks of a channel's members, as the server answers WHO."""
         return [member.nick for member in await self.send_who(channel)]

@@ -11,14 +11,16 @@ _UNKNOWN = {"421", "451"}
 
 
 class RequestDeclined(Exception):
-    """The server refused; the text is for people."""
+    """The server refused the command; the text of the exception is to be shown to people."""
 
 
 async def ask_once(address: Address, identity: ClientIdentity, verb: str, *params: str) -> tuple[str, ...]:
     """Send one command and return the parameters of the server's answer with the same verb.
 
-    Raises ``RequestDeclined``, ``Hopeless`` for a wrong certificate, ``PortHeld``, OSError. Nothing is sent before the
-    server has shown the expected certificate, or is known to run on this machine under a trusted user.
+    Nothing is sent before the server has shown the expected certificate, or is known to run on this machine under a
+    trusted user. Raises ``RequestDeclined`` if the server refuses, ``Hopeless`` for a wrong certificate or an
+    unencrypted connection, ``PortHeld`` if another user of this machine listens on the port, OSError if the
+    connection fails.
     """
     try:
         line = bytes(Message(verb, params))

@@ -28,7 +28,7 @@ _batch_numbers = count(1)
 
 
 class MessageSender:
-    """Sends messages, one text after the other per target, so that long texts do not mix."""
+    """Sends texts; those to the same target one after the other, so that long texts do not mix."""
 
     def __init__(self, delivery: Delivery) -> None:
         self._delivery = delivery
@@ -37,9 +37,10 @@ class MessageSender:
     async def send(
         self, session: IrcSession, verb: str, target: str, text: str, tags: Mapping[str, str], skip: int = 0
     ) -> list[str]:
-        """Send a text; returns the msgids the server gave. Raises ``NotSent`` with its reason.
+        """Send a text; return the msgids that the server gave.
 
-        A text too long for one message becomes several; the first ``skip`` of them are left out.
+        ``NotSent`` is raised with the server's reason if it refuses the text. ``verb`` is PRIVMSG or NOTICE. A text
+        too long for one message becomes several; the first ``skip`` of them are left out as sent before.
         """
         view = session.view
         allowed_tags = client_tags(tags, "message-tags" in session.enabled)
@@ -73,7 +74,10 @@ def check_target(target: str) -> None:
 
 
 def client_tags(tags: Mapping[str, str], enabled: bool) -> Mapping[str, str]:
-    """Return the tags that a client may send; none if the server does not accept tags."""
+    """Return those of ``tags`` that a client may send (``+name``); none without ``enabled``.
+
+    ``enabled``: the server accepts message tags. ``NotSent`` is raised if they are invalid or too long.
+    """
     if not tags or not enabled:
         return NO_TAGS
     allowed = {key: value for key, value in tags.items() if key.startswith("+")}
@@ -90,7 +94,11 @@ def client_tags(tags: Mapping[str, str], enabled: bool) -> Mapping[str, str]:
 def split_messages(
     verb: str, target: str, text: str, tags: Mapping[str, str], prefix: str | None, limits: MultilineLimits | None
 ) -> list[list[Message]]:
-    """Split a text into messages, each a list of lines with one answer: one line, or a batch."""
+    """Split a text into messages; each is a list of lines that the server answers together.
+
+    A message is one line, or with ``limits`` a multiline batch. ``prefix`` is our ``nick!user@host``, which takes
+    room in each line. ``NotSent`` is raised for an empty text or an invalid target.
+    """
     check_target(target)
     text = text.replace(_CTCP, "").encode(errors="replace").decode()
     space = room(prefix or LONGEST_PREFIX, verb, target)
@@ -105,7 +113,11 @@ def split_messages(
 
 
 def _groups(text: str, space: int, limits: MultilineLimits) -> Iterator[list[tuple[str, bool]]]:
-    """Group lines into messages within the limits; the flag marks a continued line."""
+    """Group the lines of a text into multiline messages that fit the limits.
+
+    A group is a list of pairs: a piece of text that fits in ``space`` bytes, and whether it continues the line
+    before.
+    """
     group: list[tuple[str, bool]] = []
     size = 0
     for line in _LINE_END.split(text):

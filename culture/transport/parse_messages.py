@@ -41,7 +41,7 @@ class MessageParser:
         self._numbers = count(1)
 
     def messages(self, items: Iterable[Item]) -> Iterator[Message]:
-        """Iterate over the messages of a history answer."""
+        """Iterate over the messages in ``items``, the lines and batches of a history answer."""
         for item in items:
             if isinstance(item, ReceivedBatch) and item.kind != MULTILINE:
                 yield from self.messages(item.items)
@@ -49,7 +49,10 @@ class MessageParser:
                 yield message
 
     def message(self, item: Item, missed: bool = False) -> Message | None:
-        """Return the message in a line or multiline batch; None for everything else."""
+        """Return the message in a line or multiline batch; None if ``item`` is no text of a user.
+
+        ``missed``: the message comes from the history.
+        """
         if isinstance(item, Line):
             return self._message(item, item.verb, item.params[-1], missed) if _is_user_text(item) else None
         first = next(item.lines(), None)
@@ -60,7 +63,7 @@ class MessageParser:
         return self._message(line, first.verb, text_of(item), missed)
 
     def own_message(self, verb: str, target: str, lines: Sequence[Line]) -> Message:
-        """Return the message of lines that we sent, for servers without echo."""
+        """Return the message that we sent as ``lines``, for servers that do not echo it."""
         items = [item for batches in [ReceivedBatches()] for line in lines for item in batches.take(line)]
         text = "".join(text_of(item) if isinstance(item, ReceivedBatch) else item.params[-1] for item in items)
         source, tags = f"{self._view.nick}!", dict(lines[0].tags)
@@ -100,19 +103,25 @@ class MessageParser:
         )
 
     def is_configured_agent(self, nick: str) -> bool:
-        """Whether a nick belongs to a configured agent; used on servers without user classes."""
+        """Whether a nick, or an alternative of it, is that of an agent in the configuration.
+
+        It is used on servers that do not tell the class of their users.
+        """
         folded = self._view.fold(nick)
         return any(folded == self._view.fold(name) for agent in self._agents for name in possible_nicks(agent))
 
     def kind(self, sender: str, tags: Mapping[str, str]) -> UserClass:
-        """Return a sender's class: from the tag of a server of ours, else by configuration."""
+        """Return a sender's class: from the tag of a server of ours, else by the configured nicks."""
         try:
             return UserClass(tags[Tag.CLASS.value]) if self._is_ours else self._kind_by_name(sender, tags)
         except (KeyError, ValueError):
             return UserClass.UNKNOWN
 
     def _kind_by_name(self, sender: str, tags: Mapping[str, str]) -> UserClass:
-        """Return a sender's class by configuration; on other servers anybody may send a class tag."""
+        """Return a sender's class by the configured nicks, with the bot tag and the bot mode.
+
+        A class tag is not trusted here: on servers that are not ours anybody may send one.
+        """
         if self.is_configured_agent(sender):
             return UserClass.AGENT
         user = self._view.user(sender)
@@ -141,9 +150,9 @@ class MessageParser:
         return mentions(text, [*nicks, *([] if self._view.nick in nicks else [self._view.nick])])
 
     def _local_id(self, line: Line, text: str, time: datetime | None) -> str:
-        """Return an id for a message without msgid.
+        """Return an id, beginning with ``local.``, for a message to which the server gave none.
 
-        With a server time, the same id for the same message.
+        If the server sent a time, a later copy of the message from the history gets the same id.
         """
         if time is None:
             return f"{LOCAL}{self._run}.{next(self._numbers)}"

@@ -13,7 +13,7 @@ _MAX_VALUES = 64
 
 
 class ClientProfile:
-    """Our values, which survive reconnects."""
+    """Our own bot mode, metadata and away message; they are published again on each connection."""
 
     def __init__(self, bot: bool) -> None:
         self._bot = bot
@@ -21,7 +21,7 @@ class ClientProfile:
         self._away = ""
 
     async def publish_all(self, session: IrcSession) -> None:
-        """Publish everything on a new connection, before joining channels."""
+        """Send bot mode, metadata and away message on a new connection, before joining channels."""
         bot = session.view.features.tokens.get("BOT")
         if bot and self._bot:
             await session.ask(Line("MODE", (session.view.nick, f"+{bot}")))
@@ -36,7 +36,10 @@ class ClientProfile:
             await session.ask(Line("AWAY", (self._away,)))
 
     async def publish(self, session: IrcSession | None, key: str, value: str | None) -> bool:
-        """Store a value of ours and send it; whether the server has taken it."""
+        """Store a metadata value of ours and send it; return whether the server supports metadata.
+
+        None as ``value`` removes it. False is also returned without a session.
+        """
         if value is None:
             self._values.pop(key, None)
         elif key in self._values or len(self._values) < _MAX_VALUES:
@@ -44,19 +47,22 @@ class ClientProfile:
         return session is not None and await set_metadata(session, "*", key, value)
 
     async def set_away(self, session: IrcSession | None, text: str) -> None:
-        """Set our away message, or clear it with an empty text; it is sent again after reconnects."""
+        """Set our away message, or clear it with an empty text; it is set again on each connection."""
         self._away = " ".join(text.split())
         if session is not None:
             await session.command(Line("AWAY", (self._away,) if self._away else ()))
 
 
 def has_metadata(session: IrcSession) -> bool:
-    """Whether the server supports METADATA."""
+    """Whether a METADATA capability is enabled in this session."""
     return any(cap in session.enabled for cap in _CAPS)
 
 
 async def set_metadata(session: IrcSession, target: str, key: str, value: str | None) -> bool:
-    """Set or remove a value; False without METADATA, ``NotSent`` if the server refuses."""
+    """Set a metadata value, or remove it (None); False if the server does not support METADATA.
+
+    ``NotSent`` is raised if the server refuses.
+    """
     check_target(target)
     if not has_metadata(session):
         return False
@@ -66,7 +72,10 @@ async def set_metadata(session: IrcSession, target: str, key: str, value: str | 
 
 
 async def get_metadata(session: IrcSession, target: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """Return the values of a user or channel: these keys, or all."""
+    """Return metadata of a user or channel as a dict: the values of ``keys``, without keys all.
+
+    It is empty if the server does not support METADATA; ``NotSent`` is raised if the server refuses.
+    """
     check_target(target)
     if not has_metadata(session):
         return {}
@@ -78,7 +87,7 @@ async def get_metadata(session: IrcSession, target: str, keys: tuple[str, ...]) 
 
 
 def _sync(session: IrcSession, line: Line) -> None:
-    """Request a deferred sync of values when the server asks for it (numeric 774)."""
+    """Send METADATA SYNC later if ``line`` is numeric 774, by which the server asks for that."""
     if line.verb != "774" or len(line.params) < 2:
         return
     delay = line.params[2] if len(line.params) > 3 else "0"

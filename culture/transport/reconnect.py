@@ -44,7 +44,10 @@ _QUIT_TIMEOUT = 2.0
 
 
 async def regain_nick(session: IrcSession, wanted: str, interval: float) -> None:
-    """Take the wanted nick once it is free; tries every ``interval`` s and when its user leaves."""
+    """Change to the wanted nick once it is free; return when we have it.
+
+    It is tried every ``interval`` seconds, and at once when its user leaves.
+    """
     view = session.view
     if view.is_self(wanted):
         return
@@ -79,12 +82,12 @@ async def regain_nick(session: IrcSession, wanted: str, interval: float) -> None
 
 
 class ConnectionLost(Exception):
-    """The connection has ended."""
+    """The connection has ended; the text of the exception says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Where to connect, as whom, and how patiently."""
+    """What the connect loop needs: address, identity, timeouts, nicks of agents and people."""
 
     address: Address
     identity: ClientIdentity
@@ -96,9 +99,10 @@ class Setup:
 
 
 class Reconnector:
-    """Owns the connection and renews it.
+    """Opens the connection to the server, and a new one whenever it ends.
 
-    ``settle`` runs first on each new connection; once it returns the connection counts as settled, and ``tend`` runs.
+    ``settle`` is awaited first on each new connection (it joins the channels and catches up); once it returns, the
+    connection counts as settled, and ``tend`` runs in the background.
     """
 
     def __init__(
@@ -126,7 +130,10 @@ class Reconnector:
         self._stopping = False
 
     async def start(self) -> None:
-        """Start the loop; returns once a connection has settled. Raises ``Hopeless`` if none will."""
+        """Start the connect loop and return once a connection has settled.
+
+        ``Hopeless`` is raised if the loop gives up before.
+        """
         self._stopping = False
         self._ready = asyncio.get_running_loop().create_future()
         self._task = asyncio.create_task(self._run())
@@ -137,11 +144,11 @@ class Reconnector:
             raise
 
     def set_identity(self, identity: ClientIdentity) -> None:
-        """Use another identity from the next connection on."""
+        """Use ``identity`` from the next connection on; the present connection is not changed."""
         self._setup = replace(self._setup, identity=identity)
 
     async def stop(self, reason: str) -> None:
-        """Send QUIT and end the loop."""
+        """Send QUIT with a reason and end the connect loop."""
         self._stopping = True
         if self._task is None:
             return
@@ -194,7 +201,7 @@ class Reconnector:
             self._ready.set_exception(error)
 
     async def _connect(self) -> str:
-        """Run one connection until it ends; returns the reason."""
+        """Open one connection and serve it until it ends; return why it ended or was not opened."""
         try:
             async with asyncio.timeout(self._setup.timing.registration):
                 reader, writer = await dial(self._setup.address, self._setup.identity)
@@ -279,7 +286,10 @@ async def _register(
 
 
 async def _read_first(lines: AsyncIterator[Line], patience: float) -> Line | None:
-    """Read the first line; raises ``ConnectionLost`` if none comes in time or it is not IRC."""
+    """Return the first line of the server; None if it closes the connection.
+
+    ``ConnectionLost`` is raised if nothing comes within ``patience`` seconds or the line is not IRC.
+    """
     try:
         async with asyncio.timeout(patience):
             line = await anext(lines, None)

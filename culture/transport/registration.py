@@ -88,7 +88,10 @@ class Registration:
         )
 
     def begin(self) -> Iterator[Message]:
-        """Yield the first lines to send."""
+        """Yield the first lines to send: CAP LS, a server password if there is one, NICK, USER.
+
+        ``Hopeless`` is raised if others could read the password.
+        """
         yield Message("CAP", ("LS", "302"))
         if self._identity.secret is not None and self._identity.account is None:
             if not self._private:
@@ -98,7 +101,10 @@ class Registration:
         yield Message("USER", (_user_name(self._identity.nick), "0", "*", self._identity.realname or self.nick))
 
     def take(self, line: Message) -> Iterator[Message]:
-        """Process a line of the server; yields the lines to send."""
+        """Process a line of the server; yield the lines to send in answer.
+
+        Raises ``RegistrationRefused`` if another attempt may succeed, else ``Hopeless`` or ``WrongServer``.
+        """
         verb, params = line.verb, line.params
         match verb:
             case "PING":
@@ -191,7 +197,10 @@ class Registration:
             yield Message("AUTHENTICATE", (part,))
 
     def _with_prefix(self, line: Message) -> Message:
-        """Return NICK with the server's name as prefix; ``Hopeless`` if that cannot help."""
+        """Return NICK with our nick after the server's name (``name-nick``), as that server demands.
+
+        ``Hopeless`` is raised if the nick already had this prefix.
+        """
         prefix = f"{short_name(line.source)}-"
         if self._prefix or not line.source or self.nick.startswith(prefix):
             raise Hopeless(f"{self.nick} is not a nick here: {line.params[-1]}")
@@ -200,7 +209,10 @@ class Registration:
         return Message("NICK", (self.nick,))
 
     def _alternative(self) -> Message:
-        """Return NICK with an alternative to a nick in use, perhaps by our own dead connection."""
+        """Return NICK with the next alternative nick, as the present one is in use.
+
+        ``RegistrationRefused`` is raised when all alternatives are used up.
+        """
         self._tries += 1
         if self._tries > _ALTERNATIVES:
             raise RegistrationRefused(f"{self.wanted} and all like it are taken")
@@ -219,11 +231,14 @@ def alternative_nick(nick: str, number: int) -> str:
 
 
 def possible_nicks(nick: str) -> list[str]:
-    """Return all nicks that a client with this nick may have: it and its alternatives."""
+    """Return the nick and all alternatives that a client takes if the nick is in use."""
     return [nick, *(alternative_nick(nick, number) for number in range(1, _ALTERNATIVES + 1))]
 
 
 def _user_name(nick: str) -> str:
-    """Return a user name for USER: the nick's own part, at most 10 ASCII letters and digits."""
+    """Return the user name to send with USER: the part of the nick after its last hyphen.
+
+    It has at most 10 ASCII letters and digits; without any it is ``culture``.
+    """
     name = nick.rpartition("-")[2] if "-" in nick else nick
     return "".join(each for each in name if each.isascii() and each.isalnum())[:10] or "culture"

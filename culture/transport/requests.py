@@ -21,7 +21,10 @@ _BARRIER = "barrier"
 
 
 class CommandAnswer:
-    """The answer to one command: its items, and a future that is done when all have come."""
+    """The items of the answer to one command, and a future that is done when all have come.
+
+    ``key`` is the label or the PING token by which the answer is recognized.
+    """
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -29,7 +32,7 @@ class CommandAnswer:
         self.complete: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     async def wait(self, seconds: float) -> list[Item]:
-        """Return the complete answer; ``NotSent`` if the connection ends or after ``seconds``."""
+        """Return the complete answer; ``NotSent`` if it takes more than ``seconds`` or is cut off."""
         try:
             async with asyncio.timeout(seconds):
                 await self.complete
@@ -39,7 +42,7 @@ class CommandAnswer:
 
 
 class Requests:
-    """The pending commands of one connection."""
+    """The commands of one connection whose answers are not complete yet."""
 
     def __init__(self, labels: bool) -> None:
         self.labels = labels
@@ -48,7 +51,7 @@ class Requests:
         self._queue: deque[CommandAnswer] = deque()
 
     def begin(self, messages: list[Message]) -> tuple[list[Message], CommandAnswer]:
-        """Return the lines to send for a command, with its label or PING, and the object for its answer."""
+        """Return the lines to send for a command, with a label or PING added, and its answer object."""
         number = next(self._numbers)
         if self.labels:
             first = messages[0]
@@ -59,9 +62,9 @@ class Requests:
         return [*messages, Message("PING", (answer.key,))], answer
 
     def take(self, item: Item, own: bool) -> None:
-        """Add a received item to the answer of the command it belongs to.
+        """Add a received item to the answer of the command it belongs to, if it belongs to any.
 
-        ``own``: the item is our own action.
+        ``own``: the item reports an action of ours, such as our own JOIN.
         """
         label = item.tags.get("label")
         if label is not None:
@@ -85,11 +88,11 @@ class Requests:
         _complete(answer)
 
     def drop(self, answer: CommandAnswer) -> None:
-        """Remove a pending command whose answer is not needed any more."""
+        """Forget a labelled command whose answer is no longer needed."""
         self._labelled.pop(answer.key, None)
 
     def fail(self, reason: str) -> None:
-        """Fail all pending commands: the connection has ended."""
+        """End all pending commands with ``NotSent``, as the connection has ended for ``reason``."""
         for answer in (*self._labelled.values(), *self._queue):
             if not answer.complete.done():
                 answer.complete.set_exception(NotSent(reason, uncertain=True))
@@ -119,7 +122,7 @@ def lines_of(items: Iterable[Item]) -> Iterator[Message]:
 
 
 def refusal(items: Iterable[Item]) -> NotSent | None:
-    """Return the first refusal in an answer as ``NotSent``, or None."""
+    """Return the first error line (FAIL or numeric) of an answer as ``NotSent``, or None."""
     for line in lines_of(items):
         verb = line.verb
         if verb == "FAIL":

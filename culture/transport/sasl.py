@@ -14,7 +14,7 @@ _ITERATIONS = 10_000_000
 
 
 class ClientMechanism(Protocol):
-    """One SASL mechanism."""
+    """One SASL mechanism: computes the client's responses to the challenges of the server."""
 
     name: str
 
@@ -23,7 +23,7 @@ class ClientMechanism(Protocol):
 
 
 class PlainLogin:
-    """SASL PLAIN (RFC 4616)."""
+    """SASL PLAIN (RFC 4616): sends the account and its password or token."""
 
     name = "PLAIN"
 
@@ -31,7 +31,7 @@ class PlainLogin:
         self._response = f"{on_behalf or ''}\0{account}\0{secret}".encode()
 
     def answer(self, challenge: bytes) -> bytes:
-        """Return account and secret."""
+        """Return the account to log in to, the account that logs in, and its secret."""
         return self._response
 
 
@@ -62,7 +62,10 @@ class ScramLogin:
         self._step = 0
 
     def answer(self, challenge: bytes) -> bytes:
-        """Return the first message, then the proof, then nothing once the server's proof is checked."""
+        """Return the next message: the first one, then the proof, then nothing to end the login.
+
+        The last one is returned only after the server's own proof was checked.
+        """
         self._step += 1
         if self._step == 1:
             return f"n,,{self._bare}".encode()
@@ -88,7 +91,11 @@ class ScramLogin:
 
 
 def choose(identity: ClientIdentity, offered: Collection[str], private: bool, certificate: bool) -> ClientMechanism:
-    """Choose the mechanism; ``offered`` is empty if the server does not list any."""
+    """Return the SASL mechanism to log in with; ``Hopeless`` if none can be used.
+
+    ``offered``: names of the server's mechanisms, empty if it lists none. ``private``: nobody else can read the
+    connection. ``certificate``: we have shown a client certificate.
+    """
     account = identity.account or identity.nick
     if identity.on_behalf is not None:
         return _choose_on_behalf(identity, account, offered, private)
@@ -106,7 +113,10 @@ def choose(identity: ClientIdentity, offered: Collection[str], private: bool, ce
 
 
 def _choose_on_behalf(identity: ClientIdentity, account: str, offered: Collection[str], private: bool) -> PlainLogin:
-    """Return the login for another account's person; only PLAIN can name both accounts."""
+    """Return a login as the person ``on_behalf`` with the secret of ``account``.
+
+    It is always PLAIN, which alone can name both accounts; ``Hopeless`` is raised if it cannot be used.
+    """
     if identity.secret is None:
         raise Hopeless(f"there is no token for the account {account}, which acts for {identity.on_behalf}")
     if not private:
@@ -117,7 +127,7 @@ def _choose_on_behalf(identity: ClientIdentity, account: str, offered: Collectio
 
 
 def pieces(data: bytes) -> list[str]:
-    """Return the parameters of the AUTHENTICATE lines that carry a response."""
+    """Return a response in base64, cut into the parameters of its AUTHENTICATE lines."""
     encoded = base64.b64encode(data).decode()
     parts = [encoded[start : start + PIECE] for start in range(0, len(encoded), PIECE)]
     return parts if parts and len(parts[-1]) < PIECE else [*parts, "+"]

@@ -31,54 +31,54 @@ _FOREIGN_RATE = FixedRate(burst=5, rate=0.5)
 
 
 class SendPace:
-    """Delays lines so that a server that is not ours does not throttle us."""
+    """Delays lines so that a server that is not ours does not throttle us for sending too fast."""
 
     def __init__(self) -> None:
         self._bucket = TokenBucket(asyncio.get_running_loop().time())
 
     async def wait(self, lines: int) -> None:
-        """Wait until this many lines may be sent."""
+        """Wait until ``lines`` more lines may be sent."""
         pause = self._bucket.spend(lines, _FOREIGN_RATE, asyncio.get_running_loop().time())
         if pause:
             await asyncio.sleep(pause)
 
 
 class SessionListener(Protocol):
-    """Receives the events of a session."""
+    """Receives the events of a session: each method is called when its event has happened."""
 
     def begun(self, session: "IrcSession") -> None:
-        """A connection is registered; nothing else has arrived on it yet."""
+        """Called when a connection is registered, before anything else has arrived on it."""
 
     def message_arrived(self, message: Message) -> None:
-        """A message arrived, of others or our own."""
+        """Called with each live message, whether others or we ourselves sent it."""
 
     def joined(self, channel: str) -> None:
-        """We joined a channel."""
+        """Called when we have joined a channel."""
 
     def parted(self, channel: str) -> None:
-        """We left a channel."""
+        """Called when we have left a channel."""
 
     def kicked(self, channel: str, reason: str) -> None:
-        """We were kicked from a channel."""
+        """Called when we were kicked from a channel; ``reason`` says by whom and why."""
 
     def renamed(self, old: str, new: str) -> None:
-        """A channel was renamed."""
+        """Called when the channel ``old`` was renamed to ``new``."""
 
     def arrived(self, channel: str, nick: str) -> None:
-        """Another user joined a channel."""
+        """Called when another user has joined a channel."""
 
     def invited(self, channel: str, by: ChannelMember | None) -> None:
-        """A user, or (None) the server, invited us to a channel."""
+        """Called when the user ``by``, or the server if that is None, invited us to a channel."""
 
     def received(self, msgid: str, receipt: Receipt) -> None:
-        """The server reported how far a message of ours has come."""
+        """Called when the server reported how far a message of ours has come."""
 
     def progressed(self, msgid: str, receipt: Receipt, by: str) -> None:
-        """One recipient reported how far a message of ours has come."""
+        """Called when the recipient ``by`` reported how far a message of ours has come there."""
 
 
 class IrcSession:
-    """A connection from the welcome to its end."""
+    """A connection to a server, from the end of the registration to the end of the connection."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class IrcSession:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this is a server of ours, which needs no send rate limit."""
+        """Whether the server runs culture, and so needs no limit of our send rate."""
         return Cap.MENTIONS.value in self.enabled
 
     @property
@@ -119,7 +119,7 @@ class IrcSession:
         return MultilineLimits(self.enabled[MULTILINE]) if both else None
 
     def take(self, line: Line) -> None:
-        """Process one line from the server."""
+        """Process one line from the server: update the view, report events, match answers."""
         for item in self._batches.take(line):
             self._take(item)
 
@@ -160,9 +160,10 @@ class IrcSession:
             self._listener.message_arrived(message)
 
     def _event_of(self, line: Line) -> Callable[[], None] | None:
-        """Return the listener's call for a line, to make after the view is updated.
+        """Return the call of the listener that a line causes, to make after the view is updated.
 
-        Whether the line is about us is decided before: a NICK changes who we are.
+        None if it causes none. Whether the line is about us is decided before the update, because a NICK changes
+        who we are.
         """
         params, listener = line.params, self._listener
         mine = self.view.is_self(line.source)
@@ -185,7 +186,7 @@ class IrcSession:
         return None
 
     def _member(self, line: Line) -> ChannelMember | None:
-        """Return the sender of a line with class and account; None for our own server."""
+        """Return the sender of a line with class and account; None if our server is the sender."""
         nick, user, _ = line.source.partition("!")
         if not user and self.view.fold(nick) == self.view.fold(self.view.server):
             return None
@@ -221,7 +222,11 @@ class IrcSession:
         self._delayed.append(asyncio.get_running_loop().call_later(seconds, self.write, line))
 
     async def ask(self, *lines: Line, paced: bool = False) -> list[Item]:
-        """Send a command (several lines with one answer); returns the items of the answer."""
+        """Send one command (one line, or several with one answer); return the items of its answer.
+
+        ``paced``: the send rate limit of foreign servers applies. ``NotSent`` is raised if the connection ends, no
+        answer comes in time or a line is invalid; error lines of the server are part of the answer.
+        """
         if self._pace is not None and paced:
             await self._pace.wait(len(lines))
         if self.over:
@@ -243,7 +248,7 @@ class IrcSession:
             self._requests.drop(answer)
 
     async def command(self, *lines: Line) -> list[Item]:
-        """Send a command like ``ask``; raises ``NotSent`` if the server refuses it."""
+        """Send a command like ``ask`` and return its answer; ``NotSent`` if the server refuses it."""
         items = await self.ask(*lines)
         refused = refusal(items)
         if refused is not None:
@@ -251,11 +256,11 @@ class IrcSession:
         return items
 
     async def barrier(self) -> None:
-        """Wait until the server has processed everything sent so far."""
+        """Wait until the server has processed everything sent so far: until it answers a PING."""
         await self.ask(Line("PING", ("here",)))
 
     def end(self, reason: str) -> None:
-        """Mark the session as over and fail its pending commands."""
+        """Mark the session as over; all pending commands raise ``NotSent`` with the reason."""
         self.over = True
         for handle in self._delayed:
             handle.cancel()

@@ -55,7 +55,7 @@ def _empty_mapping() -> Mapping[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message in a channel or in private."""
+    """A message in a channel or a private one, as the client received it."""
 
     channel: str
     """The channel, or the other user's nick in private."""
@@ -78,13 +78,13 @@ class Message:
 
     @property
     def nick(self) -> str:
-        """Nick of the sender."""
+        """Nick of the sender, the same as ``sender``."""
         return self.sender
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelMember:
-    """A user in a channel, as far as the server has told."""
+    """A user with the rank held in a channel, as far as the server has told us."""
 
     nick: str
     modes: str = ""
@@ -99,13 +99,13 @@ class ChannelMember:
 
     @property
     def is_operator(self) -> bool:
-        """Whether the member is an operator of the channel or higher."""
+        """Whether the member has the rank of an operator in the channel, or a higher one."""
         return "o" in self.modes or "q" in self.modes or "a" in self.modes
 
 
 @dataclass(frozen=True, slots=True)
 class ReceiveMark:
-    """How far messages were received: the last ids, newest first, and the time of the newest."""
+    """How far messages were received: ids of the last ones, newest first, and the newest's time."""
 
     msgids: tuple[str, ...]
     time: datetime
@@ -115,14 +115,14 @@ class ReceiveCursor(Protocol):
     """Remembers across restarts what was received; implemented by whoever stores the messages."""
 
     def load(self) -> ReceiveMark | None:
-        """Return how far everything was received; None at the very first start."""
+        """Return the mark up to which all messages were received; None at the very first start."""
 
     def knows(self, msgid: str) -> bool:
         """Return whether the message with this id was received and stored."""
 
 
 class ConnectionState(StrEnum):
-    """State of the connection."""
+    """State of the connection to the server, as reported to ``on_state``."""
 
     CONNECTING = "connecting"
     CONNECTED = "connected"
@@ -160,7 +160,7 @@ def call_safely(callback: Callable[_P, None] | None, *args: _P.args, **kwargs: _
 
 
 class NotSent(Exception):
-    """A message or command failed; the text is the server's reason, or ours."""
+    """A message or command failed; the text is the server's reason, or that of this client."""
 
     def __init__(self, reason: str, code: str = "", uncertain: bool = False) -> None:
         super().__init__(reason)
@@ -172,29 +172,29 @@ class NotSent(Exception):
 
 
 class NoHistory(NotSent):
-    """The server has no history to query."""
+    """The server keeps no message history that can be requested."""
 
 
 class Hopeless(Exception):
-    """Connecting again would not help: a wrong password, an unexpected certificate."""
+    """Connecting again would fail too, for example because of a wrong password or certificate."""
 
 
 class WrongServer(Hopeless):
-    """Another server than expected answers; the expected one may be back later."""
+    """Another server than expected answers at the address; the expected one may be back later."""
 
 
 class ServerUnreachable(Hopeless):
-    """The only connection attempt failed."""
+    """The connection failed, and only one attempt was to be made."""
 
 
 class Transport(Protocol):
-    """The five operations of a chat system, whatever protocol it uses."""
+    """The five operations on a chat system that do not depend on its protocol."""
 
     async def send(self, channel: str, message: str, sender: str) -> None:
-        """Send a message to a channel."""
+        """Send a message to a channel as ``sender``."""
 
     async def read(self, channel: str, since: datetime | None = None) -> list[Message]:
-        """Return messages since a time, the oldest first."""
+        """Return the messages of a channel since a time (or the latest), the oldest first."""
 
     async def create_channel(self, name: str) -> None:
         """Create a channel and join it."""

@@ -9,7 +9,7 @@ from culture.transport.types import ChannelMember
 
 
 class UserView:
-    """A user who shares a channel with us, or ourselves."""
+    """What the server has told about a user who shares a channel with us, or about ourselves."""
 
     __slots__ = ("account", "away", "host", "kind", "metadata", "nick", "realname", "user")
 
@@ -25,7 +25,7 @@ class UserView:
 
 
 class ChannelView:
-    """A channel that we are in."""
+    """What the server has told about a channel that we are in."""
 
     __slots__ = ("flags", "members", "metadata", "name", "topic")
 
@@ -40,7 +40,7 @@ class ChannelView:
 
 
 class NetworkView:
-    """The channels we are in, and the users in them."""
+    """The channels we are in and the users in them, as the server has reported so far."""
 
     def __init__(self, nick: str = "") -> None:
         self.features = ISupport()
@@ -61,7 +61,7 @@ class NetworkView:
         return [channel.name for channel in self.channels_by_name.values()]
 
     def channel(self, name: str) -> ChannelView | None:
-        """Return a channel that we are in, or None."""
+        """Return the channel with this name; None if we are not in it."""
         return self.channels_by_name.get(self.fold(name))
 
     def topic(self, channel: str) -> str:
@@ -70,38 +70,41 @@ class NetworkView:
         return "" if entry is None else entry.topic
 
     def members(self, channel: str) -> list[ChannelMember]:
-        """Return the members of a channel that we are in."""
+        """Return the known members of a channel; empty if we are not in it."""
         entry = self.channel(channel)
         if entry is None:
             return []
         return [self._member(self.users[folded], modes) for folded, modes in entry.members.items()]
 
     def operators(self, channel: str) -> list[str]:
-        """Return the nicks of a channel's operators."""
+        """Return the nicks of a channel's operators; empty if we are not in it."""
         return [member.nick for member in self.members(channel) if member.is_operator]
 
     def user(self, nick: str) -> ChannelMember | None:
-        """Return a user who shares a channel with us, or ourselves; else None."""
+        """Return a user who shares a channel with us, or ourselves; None for any other nick.
+
+        The rank in a channel (``modes``) is left empty.
+        """
         entry = self.users.get(self.fold(nick))
         return None if entry is None else self._member(entry, "")
 
     def channel_metadata(self, channel: str) -> Mapping[str, str]:
-        """Return the metadata of a channel."""
+        """Return the metadata of a channel; empty if we are not in it."""
         entry = self.channel(channel)
         return MappingProxyType({} if entry is None else dict(entry.metadata))
 
     def names(self) -> Iterator[str]:
-        """Iterate over all known channel names and nicks."""
+        """Iterate over the names of the channels we are in and the nicks of the known users."""
         yield from self.channels
         for user in self.users.values():
             yield user.nick
 
     def fold(self, name: str) -> str:
-        """Return a name as this server compares it."""
+        """Return a name in the form in which this server compares names (CASEMAPPING)."""
         return self._fold(name)
 
     def is_self(self, source: str) -> bool:
-        """Whether a nick or ``nick!user@host`` is us."""
+        """Whether ``source``, a nick or ``nick!user@host``, names ourselves."""
         return self.fold(source.partition("!")[0]) == self.fold(self.nick)
 
     @property
@@ -117,7 +120,7 @@ class NetworkView:
         )
 
     def get_or_add_user(self, nick: str) -> UserView:
-        """Return the user with this nick, added if unknown."""
+        """Return the user with this nick; a nick that is not in the view is added first."""
         folded = self.fold(nick)
         user = self.users.get(folded)
         if user is None:
@@ -125,7 +128,10 @@ class NetworkView:
         return user
 
     def remove_member(self, channel: ChannelView, folded: str) -> None:
-        """Remove a user from a channel; removes the channel if it is us."""
+        """Remove a user from a channel; if we are that user, remove the channel from the view.
+
+        ``folded``: the nick in the form that ``fold`` returns.
+        """
         channel.members.pop(folded, None)
         if folded == self.fold(self.nick):
             self.channels_by_name.pop(self.fold(channel.name), None)
@@ -135,7 +141,10 @@ class NetworkView:
             self.remove_unseen(folded)
 
     def remove_unseen(self, folded: str) -> None:
-        """Remove a user who shares no channel with us any more from the view."""
+        """Remove a user from the view who shares no channel with us any more.
+
+        ``folded``: the nick in the form that ``fold`` returns.
+        """
         if folded != self.fold(self.nick) and not any(
             folded in each.members for each in self.channels_by_name.values()
         ):
@@ -144,7 +153,7 @@ class NetworkView:
     def update_user(
         self, nick: str, user: str, host: str, flags: str, realname: str, account: str | None = None
     ) -> None:
-        """Update a known user from a line of WHO."""
+        """Update a user from the fields of a WHO reply; do nothing if the nick is not in the view."""
         entry = self.users.get(self.fold(nick))
         if entry is None:
             return
@@ -156,7 +165,7 @@ class NetworkView:
             entry.kind = kind
 
     def kind_of_flags(self, flags: str) -> UserClass:
-        """Return the class that the flags of a WHO reply show: a person, a bot, or unknown."""
+        """Return the class shown by the flags of a WHO reply: human, bot, or else unknown."""
         if self._has_flag(Feature.HUMAN.value, flags):
             return UserClass.HUMAN
         return UserClass.BOT if self._has_flag("BOT", flags) else UserClass.UNKNOWN
@@ -166,7 +175,7 @@ class NetworkView:
         return bool(letter) and letter in flags
 
     def refold(self) -> None:
-        """Rebuild the indexes by folded name, after the server has sent its CASEMAPPING."""
+        """Rebuild the indexes by folded name, as the server has sent another CASEMAPPING."""
         self._fold = self.features.fold
         self.users = {self.fold(user.nick): user for user in self.users.values()}
         self.channels_by_name = {self.fold(channel.name): channel for channel in self.channels_by_name.values()}

@@ -11,7 +11,7 @@ _MAX_METADATA = 64
 
 
 def apply(view: NetworkView, line: Message) -> None:
-    """Update the view from one line."""
+    """Update the view from one line of the server."""
     handler = _HANDLERS.get(line.verb)
     if "!" in line.source:
         _update_source(view, line)
@@ -20,7 +20,7 @@ def apply(view: NetworkView, line: Message) -> None:
 
 
 def _update_source(view: NetworkView, line: Message) -> None:
-    """Update the user who caused a line: user, host, class, account."""
+    """Update user, host, class and account of the sender of a line, if the view has that user."""
     nick, _, rest = line.source.partition("!")
     user = view.users.get(view.fold(nick))
     if user is None:

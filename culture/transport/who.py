@@ -18,7 +18,10 @@ _MAX_WHOIS = 32
 
 
 async def query_who(session: IrcSession, target: str) -> list[ChannelMember]:
-    """Query the members of a channel, or one user by nick."""
+    """Query the server for the members of a channel, or for one user by nick, and return them.
+
+    ``NotSent`` is raised if the target is invalid or the server does not answer.
+    """
     check_target(target)
     line = Line("WHO", (target, _COLUMNS) if "WHOX" in session.view.features else (target,))
     members = list(_members(lines_of(await session.ask(line, paced=True)), session.view))
@@ -33,7 +36,7 @@ async def query_who(session: IrcSession, target: str) -> list[ChannelMember]:
 
 
 async def query_kind(session: IrcSession, nick: str) -> UserClass | None:
-    """Query by WHOIS whether a user is an agent or another bot; None if the server says neither."""
+    """Return whether a user is an agent or another bot, by WHOIS; None if it says neither."""
     check_target(nick)
     lines = list(lines_of(await session.ask(Line("WHOIS", (nick,)))))
     for line in lines:
@@ -43,7 +46,7 @@ async def query_kind(session: IrcSession, nick: str) -> UserClass | None:
 
 
 async def refresh_members(session: IrcSession, channels: Iterable[str]) -> None:
-    """Query the members of these channels, so that the view is complete."""
+    """Query the members of these channels by WHO, so that the session's view has all of them."""
     for channel in channels:
         try:
             await query_who(session, channel)
