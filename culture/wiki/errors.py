@@ -7,15 +7,15 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class WikiError(Exception):
-    """An operation failed; the text is for the caller."""
+    """An operation on a wiki failed; the text of the exception is for the caller to read."""
 
 
 class WikiRefused(WikiError):
-    """The request is invalid and will never succeed: its name, text or author."""
+    """The page name, text or author of a request is invalid, so that it can never succeed."""
 
 
 class NoSuchPage(WikiError):
-    """The page does not exist, or never had that revision."""
+    """The wiki has no such page, or the page never had the requested revision."""
 
 
 class WikiUnavailable(WikiError):
@@ -23,11 +23,14 @@ class WikiUnavailable(WikiError):
 
 
 class DiskFull(WikiUnavailable):
-    """The disk is full."""
+    """The disk of the wiki is full; nothing was written."""
 
 
 class Conflict(WikiError):
-    """The page was changed since it was read; has all texts, so that they can be merged."""
+    """The page was changed since its base revision was read.
+
+    The exception has the base, the current and the new text, so that they can be merged.
+    """
 
     def __init__(self, page: str, *, revision: str, base: str | None, current: str, yours: str) -> None:
         super().__init__(

@@ -21,7 +21,7 @@ _LATEST = 253402300799
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """A commit's change of one file."""
+    """One commit's change of one file: id of the new contents (``blob``), author, time, message."""
 
     path: str
     blob: str
@@ -32,12 +32,12 @@ class FileChange:
 
     @property
     def revision(self) -> str:
-        """Revision of the text."""
+        """Revision of the page's text after this change: the beginning of its git blob id."""
         return self.blob[:REVISION_LENGTH]
 
 
 def changes(repository: BareRepository, commit: str, path: str, limit: int | None) -> list[FileChange]:
-    """Return the changes of a file, newest first."""
+    """Return the changes of a file up to a commit, newest first; at most ``limit`` (None: all)."""
     if commit == NOTHING:
         return []
     bound = () if limit is None else (f"--max-count={limit}",)
@@ -46,7 +46,7 @@ def changes(repository: BareRepository, commit: str, path: str, limit: int | Non
 
 
 def last_changes(repository: BareRepository, commit: str, paths: set[str]) -> dict[str, FileChange]:
-    """Return the newest change of each of these files of a commit."""
+    """Return the newest change of each file in ``paths`` up to a commit, by path."""
     newest: dict[str, FileChange] = {}
     skipped = 0
     while paths - newest.keys():
@@ -78,5 +78,8 @@ def _parse_log(log: bytes) -> Iterator[FileChange]:
 
 
 def _parse_time(text: str) -> int:
-    """Return the time of a commit, limited to a valid one; 0 if it is none."""
+    """Return the seconds in git's text of a commit time; 0 if it is no number.
+
+    A time that is too late to be formatted as a date becomes the last possible one.
+    """
     return min(int(text), _LATEST) if text.isascii() and text.isdigit() else 0

@@ -16,18 +16,18 @@ _AS = "/as/"
 
 
 class CallerNick:
-    """ASGI middleware that stores the stated nick in each request's scope."""
+    """ASGI middleware that stores the nick that a program states in the scope of its request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on with the nick that its program states."""
+        """Pass a request on to the application, with the nick that its program states in the scope."""
         await self._app(_with_nick(scope) if scope["type"] == "http" else scope, receive, send)
 
 
 def caller_of(context: Context[Any, Any]) -> str:
-    """Return the nick that the program of a tool call states; ``WikiRefused`` if it states none."""
+    """Return the nick that the program making a tool call states; ``WikiRefused`` if none."""
     request = context.request_context.request
     nick = "" if request is None else str(request.scope.get(_NICK, ""))
     if not nick:
@@ -36,9 +36,9 @@ def caller_of(context: Context[Any, Any]) -> str:
 
 
 def _with_nick(scope: Scope) -> Scope:
-    """Return the scope with the stated nick.
+    """Return a copy of the scope with the nick that the request states in header, query or path.
 
-    For /sse the nick becomes part of the path to post to.
+    For /sse the nick becomes part of the path that the program then posts to.
     """
     path, changed = scope["path"], dict(scope)
     header = Headers(scope=scope).get(HEADER)

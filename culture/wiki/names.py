@@ -15,17 +15,17 @@ SPRINT_STATE = "sprint-state"
 
 
 def plan(task: str) -> str:
-    """Return the name of a task's plan page."""
+    """Return the name of the page with a task's plan."""
     return f"plans/{task}"
 
 
 def handoff(nick: str) -> str:
-    """Return the name of a hand-off page."""
+    """Return the name of the page with the hand-off that a member of a team writes."""
     return f"handoffs/{nick}"
 
 
 def decision(title: str) -> str:
-    """Return the name of a decision's page."""
+    """Return the name of the page that records a decision with this title."""
     return f"decisions/{title}"
 
 
@@ -45,17 +45,17 @@ def page_name(text: str) -> str:
 
 
 def key(name: str) -> str:
-    """Return the form in which names compare: no two pages differ only by case."""
+    """Return the form in which page names are compared: no two pages differ only by case."""
     return unicodedata.normalize("NFC", name.casefold())
 
 
 def path_of(name: str) -> str:
-    """Return the path of a page's file in the repository."""
+    """Return the path, within the repository, of the file of a page."""
     return name + SUFFIX
 
 
 def page_of(path: str) -> str | None:
-    """Return the page of a file in the repository; None for files that are no pages."""
+    """Return the name of the page in a file of the repository; None if the file is no page."""
     if not path.endswith(SUFFIX):
         return None
     try:

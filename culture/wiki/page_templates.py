@@ -21,11 +21,14 @@ def template(kind: PageKind) -> str:
 
 
 def fill_template(kind: PageKind, values: Mapping[str, str]) -> str:
-    """Return the template with these placeholders filled in; others stay."""
+    """Return the template of a page kind with the placeholders in ``values`` replaced.
+
+    Placeholders without a value stay.
+    """
     return Template(template(kind)).safe_substitute(values)
 
 
 def first_pages() -> dict[str, str]:
-    """Return the pages of a new wiki: home, and the templates."""
+    """Return the texts of a new wiki's pages, by name: the home page and the templates."""
     home = (files("culture.wiki") / "templates" / "home.md").read_text(encoding="utf-8")
     return {"home": home, **{f"templates/{kind}": template(kind) for kind in PageKind}}

@@ -36,7 +36,10 @@ _NAME_WEIGHT = 1000
 
 
 def match(words: str, name: str, text: str) -> tuple[int, tuple[PageLine, ...]]:
-    """Return a page's rank for a search (0: a word is missing) and its first matching lines."""
+    """Return a page's rank for a search, and the first lines of it that have a word.
+
+    The rank is 0 unless the page's name or text contains each of ``words``; more matches give a higher one.
+    """
     terms = normalize(words).split()
     title, body = normalize(name), normalize(text)
     if not terms or not all(term in title or term in body for term in terms):
@@ -52,7 +55,7 @@ def match(words: str, name: str, text: str) -> tuple[int, tuple[PageLine, ...]]:
 
 
 def normalize(text: str) -> str:
-    """Return a text in the form in which texts compare: NFC, case-folded."""
+    """Return a text in the form in which a search compares texts: NFC, case-folded."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
@@ -66,7 +69,7 @@ _REVISION = re.compile(r"[0-9a-f]{7,40}")
 
 
 def folder_of(slug: str) -> Path:
-    """Return the folder of a project's wiki."""
+    """Return the folder of the wiki of the project ``slug``; ``WikiRefused`` if it is no name."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", slug):
         raise WikiRefused(f"{slug!r} cannot be the name of a project: small letters, digits, - and _, at most 64")
     return paths.home() / "wiki" / slug
@@ -74,19 +77,19 @@ def folder_of(slug: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WikiSnapshot:
-    """The pages of one commit, by path and by comparable name."""
+    """The page files of one commit, by path and by name in the form of ``names.key``."""
 
     commit: str
     files: dict[str, CommitFile]
 
     def find(self, name: str) -> CommitFile | None:
-        """Return the file of the page with this name, compared without case, or None."""
+        """Return the file of the page with this name, compared without case; None if there is none."""
         return self.files.get(names.path_of(name)) or self.files.get(names.key(name))
 
     def existing_spelling(self, name: str) -> str:
-        """Return a page name as the wiki spells it.
+        """Return a page name with the upper and lower case that the wiki already uses for it.
 
-        For a new page, with existing folders as spelled there.
+        For a new page this applies to the folders that exist.
         """
         file = self.find(name)
         if file is not None:
@@ -103,14 +106,17 @@ class WikiSnapshot:
 
 
 class Pages:
-    """A wiki on this machine; any number of processes may use the same folder."""
+    """A wiki on this machine, read and written by blocking calls.
+
+    Any number of processes may use the same folder.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._repository = BareRepository(folder)
 
     @classmethod
     def create(cls, folder: Path) -> Self:
-        """Create a wiki with its first pages, atomically; an existing one is not changed."""
+        """Return the wiki in a folder, created atomically with its first pages if there is none."""
         private_directory(folder.parent)
         with wiki_lock(folder.parent / f".{folder.name}.lock"):
             if not BareRepository(folder).exists:
@@ -126,16 +132,19 @@ class Pages:
 
     @property
     def folder(self) -> Path:
-        """Folder of the repository, which can be cloned and pushed to."""
+        """Folder of the git repository, which people can clone and push to."""
         return self._repository.folder
 
     @property
     def exists(self) -> bool:
-        """Whether the wiki exists."""
+        """Whether the wiki has been created."""
         return self._repository.exists
 
     def read(self, page: str, revision: str = "") -> WikiPage:
-        """Return a page, as it is or as it was at a revision."""
+        """Return a page, as it is now or, with ``revision``, as it was at that revision.
+
+        ``NoSuchPage`` is raised if the wiki has no such page or the page never had that revision.
+        """
         name = names.page_name(page)
         snapshot = self._snapshot()
         file = snapshot.find(name)
@@ -150,7 +159,10 @@ class Pages:
         raise NoSuchPage(f"{name} never had the revision {revision}")
 
     def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Replace a page's text if it is at the base revision (empty: new page), else ``Conflict``."""
+        """Write a page if it is still at the base revision, else raise ``Conflict``.
+
+        ``base_revision``: the revision that the author has read; empty for a new page.
+        """
         name = check(page, text, base_revision, author)
         with self._repository.writing():
             for _ in range(_TRIES):
@@ -168,7 +180,7 @@ class Pages:
         raise WikiUnavailable("others write the wiki all the time; try again")
 
     def pages(self, under: str = "") -> list[PageEntry]:
-        """Return all pages, or those in a folder, by name, with their last author."""
+        """Return all pages, or with ``under`` those in that folder, by name, with their last author."""
         snapshot = self._snapshot()
         inside = names.key(under.strip("/"))
         files = [file for file in _files(snapshot) if not inside or names.key(file.path).startswith(inside + "/")]
@@ -180,7 +192,10 @@ class Pages:
         ]
 
     def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """Return the pages that contain all words, compared without case; the best match first."""
+        """Return at most ``limit`` pages that contain all of the words, the best match first.
+
+        Words are compared without case, with the text and the name of a page.
+        """
         files = [file for file in _files(self._snapshot()) if file.size <= PAGE_LIMIT]
         texts = self._repository.blobs([file.blob for file in files])
         hits = []
@@ -192,7 +207,7 @@ class Pages:
         return [hit for _, _, hit in sorted(hits)[:limit]]
 
     def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Return the revisions of a page with author and time, newest first."""
+        """Return at most ``limit`` revisions of a page with author and time, newest first."""
         name = names.page_name(page)
         snapshot = self._snapshot()
         file = snapshot.find(name)
@@ -212,9 +227,9 @@ class Pages:
         return WikiSnapshot(commit, files)
 
     def _check_base(self, snapshot: WikiSnapshot, name: str, text: str, base_revision: str) -> Written | None:
-        """Check whether a text may be written on this base revision; raise ``Conflict`` if not.
+        """Raise ``Conflict`` if the page is no longer at ``base_revision``.
 
-        Returns None if it may be written, a result if the page already has this text.
+        Returns None if the text may be written, and a result if the page already has this text.
         """
         file = snapshot.find(name)
         current = file.blob[:REVISION_LENGTH] if file else ""
@@ -253,7 +268,7 @@ def _files(snapshot: WikiSnapshot) -> Sequence[CommitFile]:
 
 
 def check(page: str, text: str, base_revision: str, author: str) -> str:
-    """Raise ``WikiRefused`` for an invalid write; returns the page's name in normal form."""
+    """Return the page's name in normal form; ``WikiRefused`` if the write is invalid."""
     _check_text(text)
     _check_origin(base_revision, author)
     return names.page_name(page)

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A queued write."""
+    """A write that waits in the queue: the arguments of ``WikiClient.write``."""
 
     page: str
     text: str
@@ -30,7 +30,10 @@ class Write:
 
 
 class QueuedWiki:
-    """Writes to a wiki, at once or as soon as it is available; one object per folder."""
+    """Writes to a wiki at once, or from a queue on the disk as soon as the wiki is available.
+
+    There must be only one object for each queue folder.
+    """
 
     def __init__(self, wiki: WikiClient, folder: Path) -> None:
         self._wiki = wiki
@@ -39,11 +42,14 @@ class QueuedWiki:
 
     @property
     def waiting(self) -> int:
-        """Number of queued writes."""
+        """Number of writes in the queue."""
         return len(self._files())
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
-        """Return a page as it will be: its newest queued text, else the text in the wiki."""
+        """Return the text of a page that was queued last, else the page in the wiki.
+
+        With ``revision``, the text must have that revision.
+        """
         for write in reversed([_load(file) for file in self._files()]):
             queued = WikiPage(write.page, revision_of(write.text), write.text, write.author)
             if key(queued.name) == key(page_name(page)) and queued.revision.startswith(revision):
@@ -51,19 +57,22 @@ class QueuedWiki:
         return await self._wiki.read(page, revision)
 
     async def pages(self, under: str = "") -> list[PageEntry]:
-        """Return the pages in the wiki, or those in a folder."""
+        """Return all pages in the wiki, or with ``under`` those in that folder; no queued writes."""
         return await self._wiki.pages(under)
 
     async def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """Search the wiki, without queued writes."""
+        """Return at most ``limit`` pages in the wiki with all of the words, without queued writes."""
         return await self._wiki.search(words, limit)
 
     async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Return the revisions of a page in the wiki."""
+        """Return at most ``limit`` revisions of a page in the wiki, newest first."""
         return await self._wiki.history(page, limit)
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write a page, or queue it if the wiki is unavailable; other errors are raised at once."""
+        """Write a page, after the queued ones; queue it if the wiki is unavailable.
+
+        The result then has ``queued``. Other errors are raised at once: ``WikiRefused``, ``Conflict``.
+        """
         write = Write(check(page, text, base_revision, author), text, base_revision, author, message)
         async with self._lock:
             await self._drain()
@@ -76,7 +85,11 @@ class QueuedWiki:
         return Written(write.page, revision_of(text), queued=True)
 
     async def drain(self) -> list[Written]:
-        """Write queued pages until one fails; a text in conflict goes to a page of its own."""
+        """Write the queued pages in order until the wiki is unavailable; return the results.
+
+        A text in conflict is written to a page of its own in ``conflicts/``; a refused one is moved aside on the
+        disk.
+        """
         async with self._lock:
             return await self._drain()
 
@@ -121,7 +134,10 @@ class QueuedWiki:
 
 
 def _move_aside(file: Path) -> Path:
-    """Rename a refused write's file; the revision in its name keeps it apart from others."""
+    """Rename the queue file of a refused write to ``*.refused``; return the new path.
+
+    The revision in the new name makes it unique.
+    """
     write = _load(file)
     return file.rename(file.with_name(f"{write.page.rpartition('/')[2][:100]}-{revision_of(write.text)}.refused"))
 

@@ -24,35 +24,35 @@ _SETTING = "serve the wiki as the user who uses it"
 
 
 class RemoteWiki:
-    """A wiki behind MCP. Each call opens its own connection, so that none has to be kept alive."""
+    """A wiki behind an MCP address; each call opens a connection of its own and closes it."""
 
     def __init__(self, url: str, patience: float = _PATIENCE) -> None:
         self._url = url
         self._patience = patience
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
-        """Return a page, as it is or as it was at a revision."""
+        """Return a page, as it is now or, with ``revision``, as it was at that revision."""
         result = await self._call("wiki_read", {"page": page, "revision": revision})
         return WikiPage(**{"text": _text(result, TEXT), **_facts(result)})
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write a page on top of a revision, or raise ``Conflict``."""
+        """Write a page on top of a revision, or raise ``Conflict`` if the page was changed since."""
         arguments = {"page": page, "text": text, "base_revision": base_revision, "message": message}
         return Written(**_facts(await self._call("wiki_write", arguments, author)))
 
     async def pages(self, under: str = "") -> list[PageEntry]:
-        """Return all pages, or those in a folder."""
+        """Return all pages, or with ``under`` those in that folder."""
         return [PageEntry(**each) for each in _facts(await self._call("wiki_list", {"folder": under}))["pages"]]
 
     async def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """Return the pages that contain all these words."""
+        """Return at most ``limit`` pages that contain all of the words, the best match first."""
         hits = _facts(await self._call("wiki_search", {"words": words, "limit": limit}))["hits"]
         return [
             PageHit(each["name"], each["revision"], tuple(PageLine(**line) for line in each["lines"])) for each in hits
         ]
 
     async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Return the revisions of a page with author and time, newest first."""
+        """Return at most ``limit`` revisions of a page with author and time, newest first."""
         changes = _facts(await self._call("wiki_history", {"page": page, "limit": limit}))["changes"]
         return [PageRevision(**each) for each in changes]
 
@@ -87,7 +87,7 @@ class RemoteWiki:
 
     @property
     def _safe_url(self) -> str:
-        """The URL without user, password and query, for error messages."""
+        """The wiki's URL without user, password and query, for error messages."""
         where = urlsplit(self._url)
         return f"{where.scheme}://{where.hostname}:{where.port}{where.path}" if where.port else where.hostname or ""
 
@@ -99,7 +99,10 @@ def _peer_checked_client(
 
 
 def _with_peer_check(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
-    """Make a client check the user of a local server before it sends a request without TLS."""
+    """Return the client, which now checks servers before it sends a request without TLS.
+
+    If the server is on this machine and runs as another user, the connection is closed and OSError is raised.
+    """
 
     async def check(name: str, info: dict[str, Any]) -> None:
         if name == "connection.connect_tcp.complete":
@@ -146,7 +149,7 @@ def _error_of(result: CallToolResult, yours: str) -> WikiError:
 
 
 def _root_cause(error: BaseException) -> str:
-    """Return the text of the first error inside exception groups."""
+    """Return the text of an error; for an exception group, of the first error inside."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return str(error) or type(error).__name__

@@ -29,7 +29,10 @@ _LOOSE_LIMIT = 24
 
 @contextmanager
 def wiki_lock(path: Path) -> Iterator[None]:
-    """Hold the write lock of a wiki; ``WikiUnavailable`` if another process has it for 30 s."""
+    """Hold the lock file ``path``, which protects a wiki from other writers, during the block.
+
+    ``WikiUnavailable`` is raised if another process holds it for 30 s.
+    """
     lock = FileLock(path, parents=False)  # a deleted wiki must not come back empty
     try:
         lock.acquire(timeout=_LOCK_TIMEOUT)
@@ -47,12 +50,12 @@ def wiki_lock(path: Path) -> Iterator[None]:
 
 
 class GitRefused(WikiUnavailable):
-    """A git command failed; the text is git's."""
+    """A git command failed; the text of the exception is git's error message."""
 
 
 @dataclass(frozen=True, slots=True)
 class CommitFile:
-    """A regular file of a commit."""
+    """A regular file in a commit: its path, the id of its contents (``blob``) and their size."""
 
     path: str
     blob: str
@@ -60,7 +63,7 @@ class CommitFile:
 
 
 class BareRepository:
-    """Objects and the single branch of a bare repository."""
+    """A bare git repository with a single branch, on which commits are made without a worktree."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -79,12 +82,12 @@ class BareRepository:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the write lock, which also excludes other processes."""
+        """Hold the write lock during the block, so that no other process writes."""
         with wiki_lock(self.folder / "culture.lock"):
             yield
 
     def head(self) -> str:
-        """Return the newest commit; ``NOTHING`` before the first."""
+        """Return the id of the newest commit on the branch; ``NOTHING`` if there is none."""
         try:
             return self.git("rev-parse", "--verify", "--quiet", f"{BRANCH}^{{commit}}").decode().strip()
         except GitRefused as failed:
@@ -105,7 +108,7 @@ class BareRepository:
         return files
 
     def blobs(self, ids: Sequence[str]) -> list[bytes]:
-        """Return the contents of these objects, in this order."""
+        """Return the contents of the git objects with these ids, in the order of ``ids``."""
         rest = self.git("cat-file", "--batch", stdin="".join(f"{each}\n" for each in ids).encode())
         contents = []
         for _ in ids:
@@ -118,7 +121,10 @@ class BareRepository:
         return contents
 
     def commit(self, parent: str, contents: Mapping[str, bytes], author: str, message: str) -> str:
-        """Create a commit of these files, invisible until ``swap``. Only within ``writing``."""
+        """Create a commit on top of ``parent`` and return its id; only ``swap`` makes it visible.
+
+        ``contents``: the new or changed files by path. Call it only within ``writing``.
+        """
         for leftover in (self._index, self._index.with_name("culture.index.lock")):
             leftover.unlink(missing_ok=True)
         if parent != NOTHING:
@@ -142,7 +148,10 @@ class BareRepository:
         )
 
     def swap(self, old: str, new: str) -> bool:
-        """Move the branch from the old commit to the new one; False if it has moved meanwhile."""
+        """Move the branch from commit ``old`` to ``new``; return False if it has moved.
+
+        ``WikiUnavailable`` is raised if git cannot move it.
+        """
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:
@@ -157,13 +166,16 @@ class BareRepository:
                     time.sleep(_PAUSE)
 
     def tidy(self) -> None:
-        """Pack loose objects if there are many; deletes nothing. Only within ``writing``."""
+        """Pack loose objects if there are many; delete none. Call it only within ``writing``."""
         folder = self.folder / "objects" / "17"
         if folder.is_dir() and len(os.listdir(folder)) > _LOOSE_LIMIT:
             self.git("repack", "-d", "-l", "--quiet")
 
     def git(self, *arguments: str, stdin: bytes = b"", index: bool = False) -> bytes:
-        """Run git and return its output; errors are raised as ``WikiError``."""
+        """Run git in the repository and return its output; raise ``WikiError`` if it fails.
+
+        ``index``: use the index file of the wiki.
+        """
         own = {"GIT_INDEX_FILE": str(self._index)} if index else {}
         environment = isolated(self.folder, GIT_NO_REPLACE_OBJECTS="1", GIT_LITERAL_PATHSPECS="1", **own)
         try:
@@ -176,7 +188,7 @@ class BareRepository:
             raise self._refusal(failed.words.strip()) from None
 
     def _refusal(self, words: str) -> WikiError:
-        """Return the ``WikiError`` for an error text of git."""
+        """Return the ``WikiError`` that fits an error message of git."""
         room = os.statvfs(self.folder)
         if any(each in words for each in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
             return DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")
@@ -185,7 +197,7 @@ class BareRepository:
         return GitRefused(words)
 
     def _remove_stale_locks(self) -> bool:
-        """Remove lock files that a killed git left; return whether there were any."""
+        """Remove old lock files that a killed git left behind; return whether there were any."""
         removed = False
         for name in _LOCKS:
             lock = self.folder / name

@@ -20,7 +20,10 @@ _LONGEST_REQUEST = 6 * PAGE_LIMIT + 64 * 1024
 
 
 def application(pages: Pages, host: str, is_trusted: bool = False) -> ASGIApp:
-    """Return the ASGI application: /mcp and /sse. In a trusted network anybody may call it."""
+    """Return the ASGI application that serves a wiki's MCP tools at /mcp and /sse.
+
+    ``is_trusted``: the network is trusted, so that anybody in it may call the tools.
+    """
     app = CallerNick(mcp_server.pages(build(pages, caller_of), _LONGEST_REQUEST, answers_at_once=True))
     if is_trusted:
         return AdmissionCheck(app, "wiki", ANY_NAME)
@@ -31,7 +34,10 @@ def application(pages: Pages, host: str, is_trusted: bool = False) -> ASGIApp:
 async def serving(
     pages: Pages, host: str = "127.0.0.1", port: int = DEFAULT_PORT, *, is_trusted: bool = False
 ) -> AsyncIterator[int]:
-    """Serve a wiki over HTTP and yield the port; beyond loopback only in a trusted network."""
+    """Serve a wiki over HTTP during the block and yield the port.
+
+    Other machines can call it only with ``is_trusted``, for a trusted network.
+    """
     if not is_loopback(host) and not is_trusted:
         raise WikiRefused(
             f"{host} can be reached from other machines, and a wiki asks nobody who they are: "
@@ -43,5 +49,5 @@ async def serving(
 
 
 async def serve_stdio(pages: Pages, nick: str) -> None:
-    """Serve the parent process over stdio until it ends or closes our input."""
+    """Serve a wiki to the parent process over stdio, as ``nick``, until our input is closed."""
     await mcp_server.serve_stdio(build(pages, lambda _: nick))

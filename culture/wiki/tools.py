@@ -51,7 +51,10 @@ Tool = Callable[..., Awaitable[CallToolResult]]
 
 
 def build(pages: Pages, author_of: AuthorOf) -> MCPServer[Any]:
-    """Build an MCP server with the five tools."""
+    """Build an MCP server with the five tools of a wiki.
+
+    ``author_of`` returns the nick of a tool call's author.
+    """
     server: MCPServer[Any] = MCPServer(NAME, instructions=INSTRUCTIONS, subscriptions=False, log_level="WARNING")
     for tool, annotations in _tools(pages, author_of):
         server.add_tool(tool, annotations=annotations)
@@ -139,7 +142,7 @@ def _tools(pages: Pages, author_of: AuthorOf) -> Iterator[tuple[Tool, ToolAnnota
 
 
 async def _run(answer: Callable[[], CallToolResult]) -> CallToolResult:
-    """Compute an answer in a thread; errors become answers for the model."""
+    """Call ``answer`` in a thread and return its result, or an error result on ``WikiError``."""
     try:
         return await asyncio.to_thread(answer)
     except Conflict as conflict:
@@ -155,7 +158,10 @@ def _result(texts: list[str], facts: dict[str, Any], *, is_error: bool = False) 
 
 
 def _as_written(**texts: str) -> dict[str, str]:
-    """Return those texts that cleaning changes for models, uncleaned, for programs."""
+    """Return those of the texts that differ from what models are shown after cleaning.
+
+    Programs get them in addition, as they were written.
+    """
     return {name: text for name, text in texts.items() if clean(text, Profile.MODEL) != text}
 
 
@@ -175,7 +181,7 @@ def _part(text: str, first: int, number: int) -> str:
 
 
 def _conflict_result(conflict: Conflict) -> CallToolResult:
-    """Return a conflict with each text in its own block, so that programs can take it."""
+    """Return the error result for a conflict: a text block each for base, current and new text."""
     base = "the base" if conflict.base is not None else "the base is unknown: the page never had that revision"
     texts = [f"{conflict}."]
     for name, text in ((base, conflict.base or ""), ("the current text", conflict.current), ("yours", conflict.yours)):

@@ -8,7 +8,7 @@ REVISION_LENGTH = 12
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """A page at a revision, with the author and time of this text."""
+    """The text of a page at a revision, with its author and time."""
 
     name: str
     revision: str
@@ -42,7 +42,7 @@ class PageRevision:
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """A line that matches a search, with its number."""
+    """A line of a page that has a searched word, with its number."""
 
     number: int
     text: str
@@ -50,7 +50,7 @@ class PageLine:
 
 @dataclass(frozen=True, slots=True)
 class PageHit:
-    """A page that matches a search."""
+    """A page that matches a search, with its first lines that have a searched word."""
 
     name: str
     revision: str
@@ -59,7 +59,7 @@ class PageHit:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Result of a write; the revision is the base of the next change."""
+    """Result of a write; its revision is the base revision of the next change."""
 
     name: str
     revision: str
