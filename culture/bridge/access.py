@@ -48,7 +48,10 @@ class StoredRecord(BaseModel):
 
 
 class Grant(StoredRecord):
-    """A token, code or consent: the right to act as some nicks for some time."""
+    """The right of a program to act as some nicks for some time.
+
+    It is a token, a one-time code, or a consent for which the program has no token yet.
+    """
 
     id: str
     names: tuple[str, ...]
@@ -69,24 +72,24 @@ class Grant(StoredRecord):
 
     @property
     def lasts_until(self) -> float:
-        """Time after which neither token nor renewal is valid."""
+        """Time (seconds since 1970) after which the token is invalid and cannot be renewed either."""
         return max(self.expires, self.ends)
 
     @property
     def caller(self) -> Caller:
-        """The caller that this grant identifies."""
+        """The caller that a program with this grant is."""
         return Caller(self.id, self.names, self.channels)
 
 
 class Client(StoredRecord):
-    """A registered program, with its registration as JSON."""
+    """A program that registered for OAuth, with its registration as JSON."""
 
     id: str
     information: str
 
 
 class TokenFileContents(StoredRecord):
-    """Contents of the access file."""
+    """Contents of the access file: grants, unused one-time codes and registered programs."""
 
     grants: tuple[Grant, ...] = ()
     codes: tuple[Grant, ...] = ()
@@ -98,17 +101,17 @@ class BrokenAccessFile(Exception):
 
 
 def digest(secret: str) -> str:
-    """Return the digest under which a random secret is stored."""
+    """Return the SHA-256 digest that is stored in place of a random secret."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 def _normalize(code: str) -> str:
-    """Return a typed code without spaces and hyphens, in capitals."""
+    """Return a one-time code, as a person typed it, without spaces and hyphens, in capitals."""
     return "".join(code.upper().split()).replace("-", "")
 
 
 class BridgeAccess:
-    """The access file of a bridge, read for each check: the command line changes it too."""
+    """The access file of a bridge; it is read again when the command line has changed it."""
 
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self.file = file or paths.home() / "bridge" / "access.json"
@@ -118,7 +121,7 @@ class BridgeAccess:
 
     @property
     def exists(self) -> bool:
-        """Whether a token was ever created: then nobody gets in without one."""
+        """Whether a token or code was ever created: from then on nobody gets in without a token."""
         return self.file.exists()
 
     # Tokens
@@ -126,7 +129,11 @@ class BridgeAccess:
     def issue(
         self, names: tuple[str, ...], channels: tuple[str, ...] = (), lifetime: float = LIFETIME
     ) -> tuple[Grant, str]:
-        """Create a token; returns it with its secret, which is stored nowhere."""
+        """Create a token and return it with its secret, of which only a digest is stored.
+
+        ``names``: the nick to act as, then other allowed ones. ``channels``: those to join. ``lifetime``: in
+        seconds.
+        """
         secret = _MARK + secrets.token_urlsafe(32)
         grant = self._grant(names, channels, lifetime, digest=digest(secret))
         self._change(lambda now: (now.model_copy(update={"grants": (*now.grants, grant)}), None))
@@ -137,7 +144,7 @@ class BridgeAccess:
         return tuple(each for each in self._read().grants if each.digest)
 
     def revoke(self, *words: str) -> int:
-        """Revoke the tokens and unused codes with one of these ids or nicks; returns how many."""
+        """Revoke tokens, consents and unused codes by id or nick; return how many."""
         nicks = set(map(fold, words))
 
         def remains(each: Grant) -> bool:
@@ -151,7 +158,7 @@ class BridgeAccess:
         return self._change(without)
 
     def find(self, secret: str) -> Grant | None:
-        """Return the valid token with this secret, or None; takes the same time for any token."""
+        """Return the valid token with this secret, or None; the time needed tells nothing about it."""
         hashed, now = digest(secret), self._clock()
         matches = [each for each in self._read().grants if same_secret(each.digest, hashed)]
         return next((each for each in matches if each.expires > now), None)
@@ -159,14 +166,17 @@ class BridgeAccess:
     # Consent
 
     def make_code(self, names: tuple[str, ...], channels: tuple[str, ...] = ()) -> str:
-        """Create a one-time code that the owner types into the consent page."""
+        """Return a new one-time code that the owner types into the consent page.
+
+        A program that gets in by the code may act as ``names`` and joins ``channels``.
+        """
         code = "".join(secrets.choice(_LETTERS) for _ in range(12))
         grant = self._grant(names, channels, CODE_LIFETIME, digest=digest(code))
         self._change(lambda now: (now.model_copy(update={"codes": (*now.codes, grant)}), None))
         return "-".join((code[:4], code[4:8], code[8:]))
 
     def redeem(self, code: str) -> Grant | None:
-        """Use up a code; returns the grant that its owner consents to, for ``open``, or None."""
+        """Use up a one-time code; return the consent given by it, for ``open``, or None if invalid."""
         hashed, now = digest(_normalize(code)), self._clock()
 
         def use(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
@@ -180,21 +190,30 @@ class BridgeAccess:
         return self._change(use)
 
     def open(self, consented: Grant, client: str) -> tuple[str, str] | None:
-        """Return access and refresh secrets for a consented program; None if the grant was revoked."""
+        """Return an access and a refresh secret for the program that the owner has consented to.
+
+        ``client``: id of the program. None if the grant was revoked meanwhile.
+        """
         return self._replace(consented, consented.model_copy(update={"client": client}))
 
     def refreshable(self, secret: str, client: str) -> Grant | None:
-        """Return the token that a refresh secret of this client renews, or None."""
+        """Return the token that this refresh secret of the program ``client`` renews, or None."""
         hashed, now = digest(secret), self._clock()
         matches = [each for each in self._read().grants if each.refresh and same_secret(each.refresh, hashed)]
         return next((each for each in matches if each.client == client and each.ends > now), None)
 
     def renew(self, grant: Grant) -> tuple[str, str] | None:
-        """Replace a token by the next one and return its secrets; None if it is no longer current."""
+        """Replace a token by a new one; return its access and refresh secrets.
+
+        None if the token was renewed or revoked meanwhile.
+        """
         return self._replace(grant, grant.model_copy(update={"spent": (*grant.spent, grant.refresh)[-_MAX_SPENT:]}))
 
     def end_stolen(self, secret: str, client: str) -> Grant | None:
-        """End and return the token whose refresh secret was used twice, by a thief or after one."""
+        """Delete and return the token whose refresh secret is used a second time, which means theft.
+
+        None if the secret was never used before, or if this is a retry shortly after its use.
+        """
         hashed, now = digest(secret), self._clock()
 
         def end(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
@@ -209,7 +228,7 @@ class BridgeAccess:
         return self._change(end)
 
     def register(self, client: Client) -> None:
-        """Store a program's registration; above the limit the oldest one without a grant is dropped."""
+        """Store a program's registration; too many programs without a grant drop the oldest ones."""
 
         def add(now: TokenFileContents) -> tuple[TokenFileContents, None]:
             used = {each.client for each in now.grants}
@@ -220,7 +239,7 @@ class BridgeAccess:
         self._change(add)
 
     def client(self, id: str) -> Client | None:
-        """Return a registered program, or None."""
+        """Return the registered program with this id, or None."""
         return next((each for each in self._read().clients if each.id == id), None)
 
     # The file
@@ -232,7 +251,10 @@ class BridgeAccess:
         )
 
     def _replace(self, old: Grant, new: Grant) -> tuple[str, str] | None:
-        """Replace a grant and return its new secrets; None if the old one is gone."""
+        """Replace a grant by ``new`` with new secrets; return the access and the refresh secret.
+
+        None if ``old`` is no longer in the file.
+        """
         access, refresh = _MARK + secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         now = self._clock()
         fresh = {"digest": digest(access), "refresh": digest(refresh), "expires": now + ACCESS_LIFETIME}

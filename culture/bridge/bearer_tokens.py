@@ -15,19 +15,19 @@ log = logging.getLogger(__name__)
 
 
 class BearerToken(AccessToken):
-    """A valid access token with its caller."""
+    """A valid access token, with the caller that it identifies."""
 
     caller: Caller
 
 
 class BearerTokenVerifier:
-    """Verifies tokens by the access file."""
+    """Verifies the bearer tokens of requests against the access file."""
 
     def __init__(self, access: BridgeAccess) -> None:
         self._access = access
 
     async def verify_token(self, token: str) -> BearerToken | None:
-        """Return the token with its caller; None if it is not valid."""
+        """Return the token with its caller; None if it is invalid or the access file is unreadable."""
         try:
             grant = self._access.find(token)
         except BrokenAccessFile as broken:
@@ -46,9 +46,9 @@ class BearerTokenVerifier:
 
 
 def caller_of(context: Context[Any, Any]) -> Caller:
-    """Return the caller whose token this request carries.
+    """Return the caller whose token the request of this tool call carries; ``NotSent`` if none.
 
-    Another than the session's opener may send it.
+    A session may have requests of several callers.
     """
     request = context.request_context.request
     user = None if request is None else request.scope.get("user")

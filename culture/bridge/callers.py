@@ -14,7 +14,10 @@ _REMEMBERED = 1024
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The identity of a token; without names, a local program of a bridge without tokens."""
+    """Who calls a tool: the nicks of its token.
+
+    Without names it is a local program, at a bridge that has no tokens.
+    """
 
     key: str = ""
     """Key of its rate limit."""
@@ -33,7 +36,7 @@ NOBODY = Caller()
 
 
 class CallRate:
-    """A token bucket per caller: a burst of calls, then a number per second."""
+    """The rate limit of callers: a burst of calls, then a number of calls per second, for each."""
 
     def __init__(
         self, burst: int = BURST, per_second: float = PER_SECOND, clock: Callable[[], float] = time.monotonic
@@ -43,6 +46,6 @@ class CallRate:
         self._buckets = KeyedTokenBuckets(FixedRate(burst, per_second), _REMEMBERED)
 
     def take(self, key: str) -> None:
-        """Count a call; raises ``NotSent`` above the rate."""
+        """Count a call of the caller ``key``; raise ``NotSent`` if it is above the rate limit."""
         if not self._buckets.take(key, self._clock()):
             raise NotSent(f"too many calls: wait a second, then at most {self._rate:g} a second")

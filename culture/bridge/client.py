@@ -28,7 +28,7 @@ _CHANNEL_BYTES = 200
 
 
 class BridgeClient:
-    """Executes the tools; ``NotSent`` has the reason if something is not possible."""
+    """Executes the bridge's tools on IRC; raises ``NotSent`` with the reason if one fails."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class BridgeClient:
         self._problem = "the bridge is not connected to the IRC server"
 
     def _current_identity(self) -> ClientIdentity:
-        """Return the bridge's identity with its current token."""
+        """Return the identity of the bridge on IRC, with its token as it is stored now."""
         nick = self._settings.irc_nick
         token = self._settings.irc_token or self._secret_of(nick)
         return ClientIdentity(
@@ -60,7 +60,7 @@ class BridgeClient:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Connect the bridge to IRC for the duration of the block; does not wait for the server."""
+        """Keep the bridge connected to IRC during the block; do not wait for the connection."""
         tasks = {asyncio.create_task(self._stay_connected()), asyncio.create_task(self._sweep())}
         try:
             yield
@@ -72,9 +72,9 @@ class BridgeClient:
             await self.irc.stop("the bridge stops")
 
     async def _stay_connected(self) -> None:
-        """Keep the bridge connected.
+        """Keep the bridge connected to IRC and in its channels, until cancelled.
 
-        Retry after a refused login, since the account may be created again.
+        A refused login is tried again after a pause, since the account may be created again.
         """
         start = self.irc.start
         while True:
@@ -125,7 +125,7 @@ class BridgeClient:
     # The tools
 
     async def say(self, caller: Caller, sender: str | None, channel: str, text: str) -> None:
-        """Send a message to a channel as the sender."""
+        """Send a text to a channel as ``sender``, or as the caller's or bridge's nick without one."""
         _check_channel(channel)
         if len(text.encode(errors="replace")) > LONGEST:
             raise NotSent(f"the text is longer than {LONGEST} bytes: say it in parts, or put it into a file")
@@ -142,7 +142,7 @@ class BridgeClient:
     async def read(
         self, caller: Caller, sender: str | None, channel: str, since: datetime | None, limit: int
     ) -> list[Message]:
-        """Return messages of a channel, the newest first."""
+        """Return at most ``limit`` messages of a channel since a time (or all), the newest first."""
         _check_channel(channel)
         if since is not None and since.tzinfo is None:
             since = since.replace(tzinfo=UTC)
@@ -153,18 +153,18 @@ class BridgeClient:
             return await _newest(self.irc if has_more else irc, channel, since, max(1, min(limit, MOST)))
 
     async def create(self, caller: Caller, sender: str | None, channel: str) -> None:
-        """Create a channel, or join an existing one."""
+        """Create a channel by joining it, as the caller or the bridge; an existing one is joined."""
         _check_channel(channel)
         async with self._connection_to_read(caller, sender) as irc:
             await irc.create_channel(channel)
 
     async def channels(self, caller: Caller, sender: str | None) -> list[str]:
-        """Return the channels that the caller can see."""
+        """Return the names of the channels that the caller can see, sorted."""
         async with self._connection_to_read(caller, sender) as irc:
             return sorted(clean(name, Profile.MODEL) for name in await irc.list_channels())
 
     async def members(self, caller: Caller, sender: str | None, channel: str) -> list[ChannelMember]:
-        """Return the members of a channel."""
+        """Return the members of a channel; a local program without token lets the bridge join it."""
         _check_channel(channel)
         async with self._connection_to_read(caller, sender) as irc:
             await self._ensure_joined(caller, irc, channel)
@@ -186,7 +186,7 @@ class BridgeClient:
 
     @asynccontextmanager
     async def _connection_to_read(self, caller: Caller, sender: str | None) -> AsyncIterator[IRCTransport]:
-        """Yield the IRC connection to read with: the caller's own if it has a token, else the bridge's."""
+        """Yield the IRC connection to read with: that of a caller with a token, else the bridge's."""
         if caller.is_known:
             async with self._connection_to_write(caller, sender) as irc:
                 yield irc
@@ -195,7 +195,10 @@ class BridgeClient:
             yield self.irc
 
     async def _identity(self, caller: Caller, sender: str | None) -> str | None:
-        """Return the nick as which the caller acts; None for the bridge's own."""
+        """Return the nick as which the caller acts; None if that is the bridge itself.
+
+        ``NotSent`` is raised if the bridge is not connected or the caller may not act as ``sender``.
+        """
         with suppress(TimeoutError):
             async with asyncio.timeout(_CONNECT_WAIT):
                 await self._settled.wait()
@@ -214,7 +217,7 @@ class BridgeClient:
         return None if fold(nick) == fold(own) else nick
 
     def _with_prefix(self, name: str) -> str:
-        """Return the nick with the prefix that this server demands."""
+        """Return a nick with the server's name before it (``name-nick``) if the server demands that."""
         prefix = f"{short_name(self.irc.view.server)}-"
         is_demanded = len(prefix) > 1 and fold(self.irc.nick).startswith(fold(prefix))
         return prefix + name if is_demanded and not fold(name).startswith(fold(prefix)) else name
@@ -233,7 +236,7 @@ def _check_channel(name: str) -> None:
 
 
 async def _join_existing(irc: IRCTransport, channel: str) -> None:
-    """Join an existing channel; a misspelt name must not create one."""
+    """Join a channel that exists; raise ``NotSent`` for others, as a typo must not create one."""
     if irc.view.channel(channel) is not None:
         return
     names = [line.params[1] for line in await irc.request("LIST", channel) if line.verb == "322"]

@@ -24,7 +24,7 @@ SecretOf = Callable[[str], str | None]
 
 @dataclass(eq=False, slots=True)
 class BridgeConnection:
-    """One nick's connection."""
+    """The IRC connection of one nick in the pool, with the number of calls that use it."""
 
     irc: IRCTransport
     channels: tuple[str, ...]
@@ -36,7 +36,10 @@ class BridgeConnection:
 
 
 class BridgeConnectionPool:
-    """Connections by nick. The nicks are added to ``agents``, for servers without user classes."""
+    """The IRC connections of a bridge by nick, at most ``most``, each closed after idle time.
+
+    Their nicks are added to ``agents``, so that they count as agents on servers without user classes.
+    """
 
     def __init__(
         self,
@@ -62,18 +65,22 @@ class BridgeConnectionPool:
 
     @property
     def nicks(self) -> list[str]:
-        """Nicks of the open connections."""
+        """Nicks of all connections in the pool."""
         return [entry.irc.nick for entry in self._entries.values()]
 
     def has(self, nick: str) -> bool:
-        """Whether a nick has a connection here."""
+        """Whether the pool has a connection of this nick."""
         return fold(nick) in self._entries
 
     @asynccontextmanager
     async def connection(
         self, nick: str, via: str, channels: Iterable[str], logs_in: bool
     ) -> AsyncIterator[IRCTransport]:
-        """Yield the connection of a nick, opened if needed; it is not closed while in use."""
+        """Yield the connection of a nick, opened if needed; it is not closed during the block.
+
+        ``via``: nick of the bridge, for the real name. ``channels``: those to join first. ``logs_in``: use the
+        token of the nick's account. ``NotSent`` is raised if the connection cannot be opened.
+        """
         current = self._entries.get(fold(nick))
         if current is not None and current.opened and not current.users and not current.irc.connected:
             await self._drop(nick)
@@ -141,20 +148,23 @@ class BridgeConnectionPool:
             log.info("%s has left", nick)
 
     async def close_idle(self) -> None:
-        """Close connections unused for the idle time."""
+        """Close the connections that no call has used for the idle time of the pool."""
         before = self._clock() - self._idle
         for nick, entry in list(self._entries.items()):
             if entry.opened and not entry.users and entry.used_at <= before:
                 await self._drop(nick)
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections of the pool."""
         for nick in list(self._entries):
             await self._drop(nick)
 
 
 async def check_class(irc: IRCTransport) -> None:
-    """Raise ``Hopeless`` if this connection is logged in to a person's account: programs may not act as people."""
+    """Raise ``Hopeless`` if this connection is logged in to an account not of class agent.
+
+    Programs may not act as people.
+    """
     account = irc.identity.account or irc.view.account
     if account is None or not irc.is_ours:
         return
@@ -164,7 +174,7 @@ async def check_class(irc: IRCTransport) -> None:
 
 
 async def join_channels(irc: IRCTransport, channels: Iterable[str]) -> None:
-    """Join channels; those that refuse are logged."""
+    """Join channels; for each that cannot be joined, log the reason and go on."""
     for name in channels:
         try:
             await irc.join_channel(name)

@@ -46,7 +46,7 @@ _NEVER = frozenset({"javascript", "data", "file", "blob", "about", "vbscript", "
 
 @dataclass(slots=True)
 class ConsentRequest:
-    """A program waiting for its owner's consent."""
+    """A request of a program that waits for its owner's consent on the consent page."""
 
     client: OAuthClientInformationFull
     params: AuthorizationParams
@@ -56,19 +56,19 @@ class ConsentRequest:
 
 
 class AuthorizationGrant(AuthorizationCode):
-    """The short-lived authorization code of a consented program."""
+    """The short-lived authorization code that a program gets by consent, with its grant."""
 
     grant: Grant
 
 
 class RefreshGrant(RefreshToken):
-    """A refresh token."""
+    """A refresh token, with the grant that it renews."""
 
     grant: Grant
 
 
 class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant, BearerToken]):
-    """The authorization server of a bridge, for the MCP SDK and the consent page."""
+    """The OAuth authorization server of a bridge, called by the MCP SDK and the consent page."""
 
     def __init__(self, access: BridgeAccess, url: str, clock: Callable[[], float] = time.time) -> None:
         self._access = access
@@ -82,12 +82,15 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     # The consent page
 
     def pending(self, request: str) -> ConsentRequest | None:
-        """Return the pending request with this id, or None."""
+        """Return the consent request with this id; None if it is unknown, answered or too old."""
         waiting = self._pending.get(request)
         return waiting if waiting is not None and waiting.until > self._clock() else None
 
     def consent(self, request: str, code: str) -> str | None:
-        """Redeem the owner's code; returns the URL for the browser, or None for a wrong code."""
+        """Redeem the owner's one-time code for a request; return the URL to send the browser to.
+
+        None if the code is wrong or the request is no longer pending.
+        """
         pending_request = self.pending(request)
         if pending_request is None:
             return None
@@ -115,7 +118,10 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         )
 
     def deny(self, request: str) -> str | None:
-        """Drop a request that the owner denies; returns the URL for the browser, or None."""
+        """Drop a request that the owner denies; return the URL to send the browser to.
+
+        None if there is no such request.
+        """
         pending_request = self._pending.pop(request, None)
         if pending_request is None:
             return None
@@ -125,12 +131,15 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     # Methods that the MCP SDK calls
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
-        """Return a registered program, or None."""
+        """Return the registered program with this id, or None."""
         stored = self._access.client(client_id)
         return None if stored is None else OAuthClientInformationFull.model_validate_json(stored.information)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Store a registration; it grants nothing by itself."""
+        """Store a program's registration, which alone gives no access.
+
+        ``RegistrationError`` is raised if it is invalid or there were too many.
+        """
         try:
             self._registrations.take("")
         except NotSent:
@@ -147,7 +156,10 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         self._access.register(Client(id=client_info.client_id or "", information=information))
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        """Store a consent request and return the URL of its page."""
+        """Store a program's request for consent; return the URL of the page where the owner answers.
+
+        ``AuthorizeError`` is raised if the request is too long or meant for another server.
+        """
         if params.resource is not None and _origin(params.resource) != _origin(self._url):
             raise AuthorizeError("invalid_target", "that is not this bridge")
         if len(params.model_dump_json()) > _LONGEST_QUESTION:
@@ -162,13 +174,16 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
     ) -> AuthorizationGrant | None:
-        """Return the authorization of a code, or None."""
+        """Return the grant that belongs to an authorization code, or None."""
         return self._codes.get(authorization_code)
 
     async def exchange_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: AuthorizationGrant
     ) -> OAuthToken:
-        """Return a token for a code, which works once."""
+        """Return access and refresh tokens for an authorization code, which works once.
+
+        ``TokenError`` is raised if the code was used or its grant was revoked.
+        """
         if self._codes.pop(authorization_code.code, None) is None:
             raise TokenError("invalid_grant", "the code was used")
         token_pair = self._access.open(authorization_code.grant, client.client_id or "")
@@ -177,7 +192,10 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         return _token(token_pair)
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshGrant | None:
-        """Return the refresh token, or None; a refresh token used a second time ends its grant."""
+        """Return the refresh token with its grant, or None if it is invalid.
+
+        If the refresh token was used before, its grant is ended, since the token was stolen.
+        """
         grant = self._access.refreshable(refresh_token, client.client_id or "")
         if grant is None:
             stolen = self._access.end_stolen(refresh_token, client.client_id or "")
@@ -196,9 +214,9 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshGrant, scopes: list[str]
     ) -> OAuthToken:
-        """Return a new access token and refresh token.
+        """Return a new access token and refresh token for a refresh token, which then is invalid.
 
-        The refresh token used for it is no longer valid.
+        ``TokenError`` is raised if it was used or revoked meanwhile.
         """
         renewed = self._access.renew(refresh_token.grant)
         if renewed is None:
@@ -206,16 +224,16 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         return _token(renewed)
 
     async def load_access_token(self, token: str) -> BearerToken | None:
-        """Return the access token with its caller, or None."""
+        """Return the access token with its caller; None if it is invalid."""
         return await self._verifier.verify_token(token)
 
     async def revoke_token(self, token: BearerToken | RefreshGrant) -> None:
-        """Revoke a token at the program's request."""
+        """Revoke a token, with its grant, at the program's request."""
         self._access.revoke(token.grant.id if isinstance(token, RefreshGrant) else token.caller.key)
 
 
 def _add_bounded(entries: OrderedDict[str, Entry], key: str, value: Entry) -> None:
-    """Add an entry, and drop the oldest ones above the limit."""
+    """Add an entry, and drop the oldest entries if there are more than the limit."""
     entries[key] = value
     while len(entries) > _PENDING:
         entries.popitem(last=False)
@@ -264,7 +282,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def consent_page(consents: Consents) -> Endpoint:
-    """Return the endpoint of the consent page."""
+    """Return the HTTP endpoint that shows the consent page and takes the owner's answer."""
 
     async def page(request: Request) -> Response:
         fields = request.query_params if request.method == "GET" else await request.form()
@@ -280,7 +298,10 @@ def consent_page(consents: Consents) -> Endpoint:
 
 
 async def no_consent(request: Request) -> Response:
-    """Answer a program without token that tries to register: it shows this text to its user."""
+    """Answer 404 to a program that tries to register, with a text that it shows to its user.
+
+    The text says how to create a token instead.
+    """
     return PlainTextResponse(_NO_CONSENT, 404)
 
 

@@ -33,7 +33,10 @@ _EVERYWHERE = ("0.0.0.0", "::", "")
 def application(
     settings: BridgeSettings, client: BridgeClient, access: BridgeAccess, pace: CallRate | None = None
 ) -> ASGIApp:
-    """Return the ASGI application: /mcp, /sse with /messages/, and the OAuth pages."""
+    """Return the ASGI application of a bridge: /mcp, /sse with /messages/, and the OAuth pages.
+
+    ``pace``: the rate limit of callers, if not the standard one.
+    """
     wants_tokens = settings.is_exposed or access.exists
     server = _with_tokens(settings, client, access, pace) if wants_tokens else build(client, pace=pace)
     app = mcp_server.pages(server, _LONGEST_REQUEST)
@@ -82,7 +85,10 @@ def _with_tokens(
 async def serving(
     settings: BridgeSettings, access: BridgeAccess, secret_of: SecretOf, pace: CallRate | None = None
 ) -> AsyncIterator[int]:
-    """Run a bridge over HTTP; yields its port."""
+    """Run a bridge over HTTP during the block and yield its port.
+
+    ``secret_of`` returns the stored token of a nick's account, or None. ``pace``: the rate limit of callers.
+    """
     if settings.trusted_network and settings.is_exposed:
         log.warning("trusted_network: %s can be reached without TLS", settings.mcp_host)
     client = BridgeClient(settings, secret_of)
@@ -94,7 +100,10 @@ async def serving(
 
 
 async def serve_stdio(settings: BridgeSettings, secret_of: SecretOf) -> None:
-    """Serve the parent process over stdio until it ends or closes our input."""
+    """Run a bridge for the parent process over stdio until our input is closed.
+
+    ``secret_of`` returns the stored token of a nick's account, or None.
+    """
     client = BridgeClient(settings, secret_of)
     async with client.running():
         await mcp_server.serve_stdio(build(client))

@@ -43,7 +43,7 @@ File = Annotated[Path | None, BeforeValidator(_path)]
 
 
 class BridgeSettings(Settings):
-    """Settings of a bridge; each field is the environment variable of its name in capitals."""
+    """Settings of a bridge; the name of a field in capitals is its environment variable."""
 
     transport_type: str = "irc"
     irc_server: str = "localhost"
@@ -121,7 +121,10 @@ class BridgeSettings(Settings):
 
 
 def from_environment(variables: Mapping[str, str], **more: object) -> BridgeSettings:
-    """Return the settings from variables; ``more`` overrides them. Raises ``WrongSetting``."""
+    """Return the settings from environment variables; ``more`` overrides them by field name.
+
+    ``WrongSetting`` is raised for an invalid value.
+    """
     values: dict[str, object] = {
         name: variables[name.upper()] for name in BridgeSettings.model_fields if name.upper() in variables
     }

@@ -17,7 +17,7 @@ Somebody = TypedDict("Somebody", {"nick": str, "class": str, "human": bool, "ope
 
 
 class ChannelExcerpt(TypedDict):
-    """Messages of a channel, newest first."""
+    """The answer with messages of a channel, newest first, and a note that they are only data."""
 
     channel: str
     note: str
@@ -25,16 +25,16 @@ class ChannelExcerpt(TypedDict):
 
 
 class ChannelMembers(TypedDict):
-    """Members of a channel."""
+    """The answer with the members of a channel."""
 
     channel: str
     members: list[Somebody]
 
 
 def describe_message(message: Message) -> Said:
-    """Convert a message to the answer of a tool:
+    """Return a message as part of a tool's answer, with its text cleaned for a model.
 
-    cleaned for a model, with the sender's class as the server reports it.
+    The class of the sender is the one that the server reports.
     """
     return {
         "sender": name_in_prompt(message.sender),
@@ -47,7 +47,7 @@ def describe_message(message: Message) -> Said:
 
 
 def describe_member(member: ChannelMember) -> Somebody:
-    """Convert a channel member to the answer of a tool."""
+    """Return a channel member as part of a tool's answer, with the nick cleaned for a model."""
     return {
         "nick": name_in_prompt(member.nick),
         "class": member.kind.value,

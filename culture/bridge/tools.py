@@ -42,7 +42,11 @@ def build(
     verifier: TokenVerifier | None = None,
     provider: OAuthAuthorizationServerProvider[Any, Any, Any] | None = None,
 ) -> MCPServer[Any]:
-    """Build an MCP server with the five tools of the bridge."""
+    """Build an MCP server with the five tools of the bridge.
+
+    ``caller_of`` returns the caller of a tool call, ``pace`` limits the calls; ``auth``, ``verifier`` and
+    ``provider`` are passed to the MCP SDK for tokens and OAuth.
+    """
     rate_limit = pace or CallRate()
     server: MCPServer[Any] = MCPServer(
         NAME,
@@ -56,7 +60,10 @@ def build(
 
     @contextmanager
     def caller_of_call(context: Context[Any, Any], sender: str | None) -> Iterator[Caller]:
-        """Check the rate limit and yield the caller; a refusal becomes an error for the model."""
+        """Check the rate limit and yield the caller of a tool call.
+
+        ``NotSent`` becomes an error that the model sees.
+        """
         try:
             caller = caller_of(context)
             rate_limit.take(caller.key or sender or "")
