@@ -17,15 +17,15 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def own_names(*names: str) -> frozenset[str]:
-    """Return the host names that requests may name: these and loopback's.
+    """Return the host names that requests may name: the given ones and those of loopback.
 
-    Others are DNS rebinding.
+    A request for another name is an attack by DNS rebinding.
     """
     return _LOOPBACK | {name.lower() for name in names}
 
 
 class AdmissionCheck:
-    """ASGI middleware that checks Host, Origin, and the user of the calling process."""
+    """ASGI middleware that refuses requests by Host, Origin, or the user of the calling process."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class AdmissionCheck:
         """Returns why all requests are refused, or None."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass an HTTP request on to the application, or refuse it."""
+        """Pass an HTTP request on to the application, or answer why it is refused (401, 403, 421)."""
         if scope["type"] == "http":
             refusal = self._check(scope)
             if refusal is not None:
@@ -71,15 +71,15 @@ class AdmissionCheck:
         return None if why is None else PlainTextResponse(why, 401)
 
     def _has_own_origin(self, headers: Headers) -> bool:
-        """Whether the request comes from no web page, or from a page of this server."""
+        """Whether the request comes from a page of this server, or from no web page at all."""
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         return "origin" not in headers or origin in {f"http://{host}", f"https://{host}", self._origin or "-"}
 
 
 def _is_cross_site(headers: Headers) -> bool:
-    """Whether a browser sends the request for a page of another site.
+    """Whether a browser sends the request on behalf of a page of another site.
 
-    Following a link to us is no such request.
+    A link that a person follows from there to a page of ours does not count.
     """
     is_elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
     return is_elsewhere and headers.get("sec-fetch-mode") != "navigate"
@@ -93,7 +93,10 @@ def _name(host: str) -> str:
 
 
 def is_own(client: tuple[str, int] | None, server: tuple[str, int | None] | None) -> bool:
-    """Whether the client of a connection is a local process of our own user or root."""
+    """Whether the client of a connection is a process on this machine, of our own user or root.
+
+    Also true for any loopback client where the system does not tell the user.
+    """
     if not client or not server or server[1] is None or not is_loopback(client[0]):
         return False
     return not IS_KNOWN or uid_of(client, (server[0], server[1])) in (os.getuid(), 0)

@@ -23,7 +23,7 @@ PATIENCE = 10.0
 
 @contextmanager
 def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """Yield a listening socket; port 0 takes a free one."""
+    """Yield a socket that listens on a host and port; port 0 means any free port."""
     addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, kind, proto, _, address = addresses[0]
     with socket.socket(family, kind, proto) as listener:
@@ -34,14 +34,14 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 class _Connection(H11Protocol):
-    """An HTTP connection whose requests must arrive in time; answers may take any time."""
+    """An HTTP connection whose requests must arrive within a time limit; answers have none."""
 
     _last_state: tuple[object, object] = (None, None)
     _since: float = 0.0
     _is_own: bool = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Apply the connection limits to a new connection, and start its timeout."""
+        """Apply the limits on the number of connections to a new one, and start its timeout."""
         super().connection_made(transport)
         self._since = self.loop.time()
         self._is_own = is_own(self.client, self.server)
@@ -57,11 +57,9 @@ class _Connection(H11Protocol):
         self._check_timeout()
 
     def _make_room(self, present: list["_Connection"]) -> bool:
-        """Abort the oldest idle connection, else the oldest with an unfinished request.
+        """Abort the oldest idle connection in ``present``, or else the oldest unfinished request.
 
-        Return False if neither.
-
-        exists.
+        Returns False if there is neither.
         """
         for is_idle in (_Connection._is_idle, _Connection._is_unfinished):
             idle = [each for each in present if each is not self and is_idle(each)]
@@ -71,7 +69,7 @@ class _Connection(H11Protocol):
         return False
 
     def _drop(self) -> None:
-        """Abort this connection, and remove it from the counted connections at once."""
+        """Abort this connection, and remove it at once from the connections that are counted."""
         self.transport.abort()
         self.connections.discard(self)
 
@@ -95,7 +93,7 @@ class _Connection(H11Protocol):
 class _Http(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Override uvicorn's context manager: install no signal handlers, since the caller handles signals."""
+        """Override uvicorn's method: install no signal handlers, since the caller handles signals."""
         yield
 
 
@@ -103,7 +101,10 @@ class _Http(uvicorn.Server):
 async def serving(
     app: ASGIApp, listener: socket.socket, certificate: Path | None = None, key: Path | None = None
 ) -> AsyncIterator[None]:
-    """Serve an application on this socket during the block; with a certificate over TLS only."""
+    """Serve an application on a listening socket during the block.
+
+    With ``certificate`` (and its private ``key``) the socket accepts TLS only.
+    """
     config = uvicorn.Config(
         app,
         http=_Connection,

@@ -27,7 +27,7 @@ def pages(server: MCPServer[Any], longest: int, *, answers_at_once: bool = False
 
 
 async def serve_stdio(server: MCPServer[Any]) -> None:
-    """Serve the parent process over stdio until it ends or closes our input."""
+    """Serve an MCP server to the parent process over stdio until our input is closed."""
     parent = os.getppid()
     task = asyncio.create_task(server.run_stdio_async())
     try:
