@@ -31,7 +31,7 @@ class HeldMessages:
 
 @dataclass(frozen=True, slots=True)
 class AgentView:
-    """State and usage of today of one agent, from the fact that it published last."""
+    """State and today's usage of one agent, from the ``state`` fact that it published last."""
 
     nick: str
     server: str
@@ -70,23 +70,23 @@ class AgentView:
 
     @property
     def display_state(self) -> str:
-        """The state to display: ``held`` or ``standing down`` instead of ``idle`` where that applies."""
+        """The state as people see it: an idle agent may be shown as ``held`` or ``standing down``."""
         return display_state(self.state, stood_down=self.stood_down, held=self.held)
 
     @property
     def needs_attention(self) -> bool:
-        """Whether the agent asks, is parked, has crashed or has open questions."""
+        """Whether the agent waits for an answer, is parked, has crashed or has open questions."""
         return self.state in (AgentState.ASKING, AgentState.PARKED, AgentState.CRASHED) or self.questions > 0
 
     @property
     def budget_pct(self) -> float | None:
-        """Percentage used of the budget that is closest to its limit; None without a limit."""
+        """Percentage used of the budget that is nearest to its limit; None if there is no limit."""
         limits = ((self.tokens, self.budget_tokens), (self.cost_usd, self.budget_usd), (self.limit_pct, 100))
         shares = [100 * used / limit for used, limit in limits if limit and used is not None]
         return min(max(shares), _MOST_PCT) if shares else None
 
     def as_data(self) -> dict[str, Any]:
-        """The agent as a dict with the JSON keys of ``culture status``."""
+        """Return the agent as a dict with the JSON keys of ``culture status``."""
         return {
             "nick": self.nick,
             "server": self.server,
@@ -112,7 +112,10 @@ class AgentView:
 
 
 def agents(facts: Iterable[LedgerFact], online: Collection[str] | None = None) -> list[AgentView]:
-    """All agents, sorted by nick; ``online``: folded nicks that are connected, None if unknown."""
+    """Return all agents in the facts, sorted by nick.
+
+    ``online``: the folded nicks that are connected; None if that is unknown.
+    """
     rows = list(facts)
     open_questions = Counter(
         fold(fact.nick) for fact in rows if fact.kind == FactKind.QUESTION and fact.value.get("open")
@@ -152,7 +155,7 @@ def _agent(fact: LedgerFact, questions: int, is_online: bool) -> AgentView:
 
 
 def _held(value: object) -> Iterator[HeldMessages]:
-    """Parse the ``held-by`` list of a state fact; entries that are not well-formed are skipped."""
+    """Yield the entries of the ``held-by`` list of a state fact, without malformed ones."""
     for each in value[:_MOST_SENDERS] if isinstance(value, list) else ():
         nick = safe_values.text(each, "nick", _LONGEST_WORD) if isinstance(each, Mapping) else ""
         if nick:

@@ -15,7 +15,7 @@ _ODD = frozenset({"agent_spiraling"})
 
 @dataclass(frozen=True, slots=True)
 class AlertView:
-    """One alert of an agent."""
+    """One alert that an agent has published."""
 
     nick: str
     key: str
@@ -27,12 +27,12 @@ class AlertView:
 
     @property
     def gravity(self) -> str:
-        """Severity by kind of event: ``error``, ``warning`` or ``info``."""
+        """Severity of the alert, by the kind of its event: ``error``, ``warning`` or ``info``."""
         return "error" if self.event in _GRAVE else "warning" if self.event in _ODD else "info"
 
 
 def alerts(facts: Iterable[LedgerFact], since: datetime | None = None) -> list[AlertView]:
-    """The alerts since a moment (or all), newest first."""
+    """Return the alerts in the facts since a time (None: all), newest first."""
     views = [
         AlertView(
             fact.nick,

@@ -57,21 +57,21 @@ class AgentDigest:
 
     @property
     def outcomes(self) -> dict[str, int]:
-        """Number of turns by outcome, the most frequent first.
+        """Number of the agent's turns by outcome, the most frequent outcome first.
 
-        ``at work`` for a turn that has not ended.
+        A turn that has not ended has the outcome ``at work``.
         """
         return dict(Counter(each.outcome or "at work" for each in self.purposes).most_common())
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the agent did nothing: no turn, question, cost, alert or problem."""
+        """Whether the digest has nothing of the agent: no turn, question, cost, alert or problem."""
         return not (self.purposes or self.questions or self.spent.turns or self.alerts or self.stuck)
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelActivity:
-    """Number of messages in a channel, in all and by sender, the most active first."""
+    """Number of messages in a channel, in total and of each sender, the most active first."""
 
     name: str
     messages: int
@@ -97,7 +97,7 @@ class LinkOutage:
 
 @dataclass(frozen=True, slots=True)
 class DigestView:
-    """Everything that happened between two moments."""
+    """What agents, people and links did between two times, as ``culture digest`` shows it."""
 
     since: datetime
     until: datetime
@@ -115,7 +115,7 @@ class DigestView:
 
     @property
     def stuck(self) -> tuple[AgentDigest, ...]:
-        """The agents that are stuck."""
+        """The agents that make no progress, for one of the reasons in ``Stuck``."""
         return tuple(each for each in self.agents if each.stuck)
 
 
@@ -128,7 +128,11 @@ def digest(
     online: Collection[str] | None = None,
     agent: str = "",
 ) -> DigestView:
-    """Build the digest for a reader; ``online``: folded nicks; ``agent``: only this one."""
+    """Return the digest of what happened between two times, for ``reader``.
+
+    ``reader``: nick of the person whose unanswered messages are listed. ``online``: the folded nicks that are
+    connected, None if unknown. ``agent``: nick of the only agent to include, empty for all.
+    """
     relevant = [fact for fact in facts if not agent or fold(fact.nick) == fold(agent) or fact.kind == FactKind.LINK]
     recent = [each for each in messages if since <= each.timestamp <= until]
     everyone = [_agent_digest(each, relevant, since, until) for each in agents(relevant, online)]
@@ -147,10 +151,10 @@ def digest(
 
 
 def unanswered(messages: Sequence[Message], reader: str) -> list[Message]:
-    """Messages to the reader without an answer: the last per channel and sender, oldest first.
+    """Return the messages to the reader without an answer, oldest first.
 
-    A message counts as answered if the reader wrote later in that channel or to its sender. A reply to one of the
-    reader's own messages needs no answer.
+    Of each sender in each channel only the last one is returned. A message counts as answered if the reader wrote
+    later in that channel or to its sender. A reply to one of the reader's own messages needs no answer.
     """
     if not reader:
         return []
@@ -201,9 +205,9 @@ def _agent_digest(agent: AgentView, facts: Sequence[LedgerFact], since: datetime
 
 
 def _is_within(turn: TurnPurpose, agent: AgentView, since: datetime, until: datetime) -> bool:
-    """Whether a turn overlaps the period.
+    """Whether a turn overlaps the time from ``since`` to ``until``.
 
-    One without an end counts only if its agent still works.
+    A turn without an end that began before counts only if its agent still works.
     """
     if turn.ended is not None:
         return since <= turn.ended and turn.began <= until

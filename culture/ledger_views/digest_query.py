@@ -20,7 +20,11 @@ _PAGES = 100
 
 
 async def facts_since(transport: IRCTransport, since: datetime, agent: str = "") -> list[LedgerFact]:
-    """The facts that a digest needs, requested per agent if one answer is too small."""
+    """Return the facts that a digest needs: current states, and events since a time.
+
+    ``agent``: nick of the only agent whose events are needed. If one answer of the server cannot hold the events,
+    they are requested for each agent.
+    """
     current = [fact for kind in _CURRENT for fact in await facts(transport, kind, "*", _LIMIT)]
     nicks = {fold(fact.nick): fact.nick for fact in current if fact.kind == FactKind.STATE}
     when = f"since={since.isoformat()}"
@@ -36,9 +40,9 @@ async def facts_since(transport: IRCTransport, since: datetime, agent: str = "")
 async def messages_since(
     transport: IRCTransport, since: datetime, until: datetime, *, in_public: bool = False
 ) -> list[Message]:
-    """Messages in readable channels and to the user.
+    """Return the messages since a time in channels that the user can read, and to the user.
 
-    With ``in_public``, in public channels only.
+    With ``in_public``, only those in public channels.
     """
     places = {fold(name): name for name in await transport.list_channels()}
     if in_public:
@@ -56,14 +60,14 @@ async def messages_since(
 
 
 async def _conversations(transport: IRCTransport, since: datetime, until: datetime) -> list[str]:
-    """Names of the channels and private conversations with messages in this period."""
+    """Return the names of channels and private conversations with messages between two times."""
     lines = await transport.request("CHATHISTORY", "TARGETS", by_time(since), by_time(until), "100")
     rows = [line.params for line in lines if line.verb == "CHATHISTORY" and len(line.params) > 2]
     return [name for word, name, *_ in rows if word == "TARGETS"]
 
 
 async def _is_public(transport: IRCTransport, channel: str) -> bool:
-    """Whether everybody may join the channel (it is not invite-only, keyed or secret)."""
+    """Whether everybody may join the channel: it is not invite-only, keyed or secret."""
     for line in await transport.request("MODE", channel):
         if line.verb == "324" and len(line.params) > 2:
             return not _HIDDEN & set(line.params[2])
@@ -84,7 +88,7 @@ async def _messages_in(transport: IRCTransport, place: str, since: datetime) -> 
 
 
 async def _recent(transport: IRCTransport, channel: str) -> list[Message]:
-    """The last messages of a public channel that the user is not in."""
+    """Return the last messages of a public channel that the user is not in."""
     messages: list[Message] = []
     for line in await transport.request(ExtensionVerb.HISTORY, "RECENT", channel, str(_MOST)):
         if line.verb != ExtensionVerb.HISTORY or len(line.params) < 4:

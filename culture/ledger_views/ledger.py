@@ -20,7 +20,7 @@ _WITHOUT_CLIENT = "Not connected"
 
 @dataclass(frozen=True, slots=True)
 class LedgerFact:
-    """A value that a nick has published about itself, with time and origin server."""
+    """A fact that a nick has published about itself, with its time and origin server."""
 
     nick: str
     kind: str
@@ -31,9 +31,9 @@ class LedgerFact:
 
 
 async def facts(transport: IRCTransport, *query: str) -> list[LedgerFact]:
-    """The answer to one ``LEDGER GET``, oldest first.
+    """Return the facts in the server's answer to one ``LEDGER GET``, oldest first.
 
-    NotSent if the server has no ledger or refuses.
+    ``query``: the parameters after GET. ``NotSent`` is raised if the server has no ledger or refuses.
     """
     lines = await transport.request(ExtensionVerb.LEDGER, "GET", *query)
     for line in lines:
@@ -47,9 +47,10 @@ async def facts(transport: IRCTransport, *query: str) -> list[LedgerFact]:
 async def all_facts(
     transport: IRCTransport, kind: str, since: datetime | None = None, nick: str = "*"
 ) -> list[LedgerFact]:
-    """All facts of a kind, oldest first, in as many requests as needed.
+    """Return all facts of a kind, oldest first, by as many requests as needed.
 
-    NotSent as with ``facts``.
+    ``since``: only later ones. ``nick``: whose facts, ``*`` for everybody's. ``NotSent`` is raised if the server
+    has no ledger or refuses.
     """
     collected: dict[tuple[str, str, str], LedgerFact] = {}
     after = [] if since is None else [f"since={since.isoformat()}"]
@@ -82,9 +83,9 @@ def _fact(line: Line) -> LedgerFact | None:
 
 
 async def online(transport: IRCTransport, nicks: list[str]) -> set[str]:
-    """Those of the nicks, folded, that have a connected client.
+    """Return those of the nicks, folded, that have a connected client.
 
-    An account may be present without a client.
+    A nick that is only shown as present, without a client, is left out.
     """
     present: set[str] = set()
     for start in range(0, len(nicks), _PER_LINE):

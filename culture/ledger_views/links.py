@@ -24,7 +24,7 @@ _MOST_OUTAGES = 20
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """State of a link as the server at one end reports it."""
+    """State of a link, as the server at one end reports it in its ``link`` fact."""
 
     server: str
     peer: str
@@ -47,12 +47,12 @@ class LinkView:
 
     @property
     def state(self) -> str:
-        """The worse of the states that both ends report."""
+        """The worse of the states that the two ends report."""
         return max((side.state for side in self.sides), key=_badness)
 
     @property
     def lag_ms(self) -> float | None:
-        """Lag in ms, the greater of both measurements; None while the link is not up."""
+        """Lag in milliseconds, the greater of both ends' measurements; None unless the link is up."""
         measured = [side.lag_ms for side in self.sides if side.lag_ms is not None]
         return max(measured, default=None) if self.state == LINKED else None
 
@@ -63,7 +63,7 @@ class LinkView:
 
     @property
     def outages(self) -> tuple[tuple[datetime, datetime], ...]:
-        """Start and end of recent outages; overlapping reports of both ends are merged."""
+        """Start and end of each recent outage; those that overlap, as both ends report, are merged."""
         merged: list[tuple[datetime, datetime]] = []
         for began, ended in sorted(outage for side in self.sides for outage in side.outages):
             if merged and began <= merged[-1][1]:
@@ -75,16 +75,17 @@ class LinkView:
 
 @dataclass(frozen=True, slots=True)
 class MeshView:
-    """All servers, by name, and the links between them."""
+    """The names of all servers, sorted, and the links between them."""
 
     servers: tuple[str, ...]
     links: tuple[LinkView, ...]
 
 
 def mesh(facts: Iterable[LedgerFact], here: str = "", now: datetime | None = None) -> MeshView:
-    """Combine the reports of all servers; ``here`` is included even if it has no links.
+    """Return the servers and links of the mesh, combined from the ``link`` facts of all servers.
 
-    With ``now``, reports older than two hours count as down.
+    ``here``: name of a server to include even if it has no links. With ``now``, a report older than two hours
+    counts as down.
     """
     sides: dict[tuple[str, str], Side] = {}
     for fact in facts:

@@ -14,7 +14,7 @@ _LONGEST_WORD, _LONGEST_ID = 60, 120
 
 @dataclass(frozen=True, slots=True)
 class QuestionView:
-    """One question of an agent, and its outcome once it is closed."""
+    """One question of an agent, and its outcome if it is closed."""
 
     nick: str
     id: str
@@ -47,7 +47,7 @@ class QuestionView:
 
     @property
     def verdict(self) -> str:
-        """The server's verdict on the closing answer, in words for people.
+        """Whether the server could verify who gave the closing answer, in words for people.
 
         Empty if the server checked nothing.
         """
@@ -55,16 +55,16 @@ class QuestionView:
         return words.get(self.verified, "")
 
     def age(self, now: datetime) -> float:
-        """Seconds since the question was asked."""
+        """Return the seconds since the question was asked."""
         return max((now - self.asked).total_seconds(), 0.0)
 
     def left(self, now: datetime) -> float | None:
-        """Seconds until the question's deadline, 0 after it; None without a deadline."""
+        """Return the seconds until the question's deadline, 0 after it; None without a deadline."""
         return None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
 
 
 def questions(facts: Iterable[LedgerFact]) -> list[QuestionView]:
-    """All questions: the open ones, oldest first, then the closed ones, newest first."""
+    """Return all questions in the facts: the open ones, oldest first, then closed, newest first."""
     views = {(fold(fact.nick), fact.key): _question(fact) for fact in facts if fact.kind == FactKind.QUESTION}
     pending = sorted((each for each in views.values() if each.is_open), key=lambda each: (each.asked, each.nick))
     closed = [each for each in views.values() if not each.is_open]
@@ -72,7 +72,7 @@ def questions(facts: Iterable[LedgerFact]) -> list[QuestionView]:
 
 
 def find(questions: Iterable[QuestionView], nick: str, id: str) -> QuestionView | None:
-    """The question of this agent with this id, or None; neither is case-sensitive."""
+    """Return the question of this agent with this id, or None; case does not matter."""
     key = fold(nick), fold(id)
     return next((each for each in questions if (fold(each.nick), fold(each.id)) == key), None)
 

@@ -19,9 +19,9 @@ _MOST_LINES = 200
 
 
 def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
-    """A field as one cleaned line of text, cut to ``longest`` characters.
+    """Return the field ``name`` as one line without control characters; "" if it is no text.
 
-    Empty if the field is no text.
+    It is cut to ``longest`` characters.
     """
     raw = value.get(name)
     if raw is None or isinstance(raw, dict | list):
@@ -30,7 +30,10 @@ def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
 
 
 def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """A field that is a list, as at most 20 cleaned one-line texts."""
+    """Return the field ``name``, a list, as at most 20 lines of text without control characters.
+
+    Empty if the field is no list.
+    """
     raw = value.get(name)
     if not isinstance(raw, list):
         return ()
@@ -39,7 +42,10 @@ def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def lines(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """A field that is a list of lines, cleaned, with their indentation; at most 200."""
+    """Return the field ``name``, a list of lines, without control characters; at most 200 lines.
+
+    Indentation is kept. Empty if the field is no list.
+    """
     raw = value.get(name)
     if not isinstance(raw, list):
         return ()
@@ -48,7 +54,7 @@ def lines(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def amount(value: Mapping[str, Any], name: str) -> float | None:
-    """A field as a number from 0 to 10^15; None if it is not a finite number."""
+    """Return the field ``name`` as a number, brought into 0 to 10^15; None if it is not finite."""
     raw = value.get(name)
     if isinstance(raw, bool):
         return None
@@ -60,12 +66,12 @@ def amount(value: Mapping[str, Any], name: str) -> float | None:
 
 
 def count(value: Mapping[str, Any], name: str) -> int:
-    """A field as a whole number; 0 if the field is no number."""
+    """Return the field ``name`` as a whole number of at least 0; 0 if it is no number."""
     return int(amount(value, name) or 0)
 
 
 def moment(value: Mapping[str, Any], name: str) -> datetime | None:
-    """A field as a time in UTC; None if it is not ISO 8601 with a zone."""
+    """Return the field ``name`` as a time in UTC; None if it is not ISO 8601 with a time zone."""
     try:
         at = datetime.fromisoformat(str(value.get(name)))
         return at.astimezone(UTC) if at.tzinfo is not None else None

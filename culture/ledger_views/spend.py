@@ -27,7 +27,7 @@ class TurnCost:
 
 @dataclass(frozen=True, slots=True)
 class SpendTotal:
-    """Sum of tokens, dollars and number of turns."""
+    """A sum over turns: their tokens, their cost in dollars and their number."""
 
     tokens: int = 0
     cost_usd: float = 0.0
@@ -41,15 +41,15 @@ Days = Mapping[date, Mapping[str, SpendTotal]]
 
 
 def turns(facts: Iterable[LedgerFact]) -> list[TurnCost]:
-    """All turns, oldest first."""
+    """Return the finished turns of all agents in the facts, oldest first."""
     costs = [_turn(fact) for fact in facts if fact.kind == FactKind.SPEND]
     return sorted(costs, key=lambda turn: (turn.at, turn.nick))
 
 
 def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
-    """Totals per day and agent, for days with any spend.
+    """Return the totals of each agent for each day on which any turn ended.
 
-    Days of ``zone``, or else of the local zone.
+    Days are those of the time zone ``zone``, by default the local one.
     """
     days: dict[date, dict[str, SpendTotal]] = defaultdict(dict)
     for turn in turns:
@@ -59,16 +59,16 @@ def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
 
 
 def midnight(days_ago: int = 0) -> datetime:
-    """Local midnight of today or of ``days_ago``, as budgets count days.
+    """Return the local midnight at which the day ``days_ago`` days before today began.
 
-    Right across clock changes.
+    Budgets count days this way, also when clocks change.
     """
     today = datetime.now().replace(hour=0, minute=0, second=0, microsecond=0)
     return (today - timedelta(days=days_ago)).astimezone()
 
 
 def by_agent(turns: Iterable[TurnCost], since: datetime | None = None) -> dict[str, SpendTotal]:
-    """Totals per agent since a moment (or all), the most expensive first."""
+    """Return the totals of each agent's turns since a time (None: all), most expensive first."""
     totals: dict[str, SpendTotal] = {}
     for turn in turns:
         if since is None or turn.at >= since:
@@ -77,7 +77,7 @@ def by_agent(turns: Iterable[TurnCost], since: datetime | None = None) -> dict[s
 
 
 def total(parts: Iterable[SpendTotal]) -> SpendTotal:
-    """The sum of several totals."""
+    """Return the sum of several totals."""
     return sum(parts, SpendTotal())
 
 

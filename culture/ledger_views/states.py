@@ -10,9 +10,10 @@ HELD, STANDING_DOWN = "held", "standing down"
 
 
 def display_state(state: str, *, stood_down: bool, held: int) -> str:
-    """The state to display.
+    """Return the state of an agent as people see it.
 
-    For an idle agent the reason why other agents cannot wake it, if there is one.
+    For an idle agent that other agents cannot wake, this is the reason: ``standing down`` if ``stood_down``,
+    ``held`` if there are ``held`` messages; else the state itself.
     """
     if state != AgentState.IDLE:
         return state

@@ -16,7 +16,7 @@ _TURN = "turn-"
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task of a team."""
+    """A task of a team, as its last fact describes it."""
 
     team: str
     """Nick of the team."""
@@ -59,13 +59,13 @@ class TurnPurpose:
 
 
 def tasks(facts: Iterable[LedgerFact]) -> list[TaskView]:
-    """The tasks of all teams, the last updated first."""
+    """Return the tasks of all teams in the facts, the last updated first."""
     views = [_task(fact) for fact in facts if fact.kind == FactKind.TASK and not _is_turn(fact)]
     return sorted(views, key=lambda task: (task.updated, task.team, task.id), reverse=True)
 
 
 def by_stage(tasks: Iterable[TaskView]) -> dict[str, list[TaskView]]:
-    """The tasks by stage, in the order of ``STAGES``; unknown stages come last."""
+    """Group tasks by stage, in the order of ``STAGES``; unknown stages come last."""
     stages: dict[str, list[TaskView]] = {stage: [] for stage in STAGES}
     for task in tasks:
         stages.setdefault(task.stage, []).append(task)
@@ -73,7 +73,7 @@ def by_stage(tasks: Iterable[TaskView]) -> dict[str, list[TaskView]]:
 
 
 def turn_purposes(facts: Iterable[LedgerFact]) -> list[TurnPurpose]:
-    """The purposes of turns, newest first."""
+    """Return the purposes of all turns in the facts, the newest turn first."""
     purposes = [_purpose(fact) for fact in facts if fact.kind == FactKind.TASK and _is_turn(fact)]
     return sorted(purposes, key=lambda purpose: (purpose.began, purpose.nick, purpose.key), reverse=True)
 
