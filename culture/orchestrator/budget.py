@@ -17,12 +17,12 @@ used now: look where you were, and go on."""
 
 
 def resume_key_prefix(member: TeamMember) -> str:
-    """Return the key prefix of prompts that tell this member to continue after its budget was raised."""
+    """Return the key prefix of prompts that tell a member to continue after a budget was raised."""
     return f"goon-{member.nick}-"
 
 
 def allowance(config: TeamConfig, state: TeamState, id: str) -> tuple[float | None, int | None]:
-    """Return the dollars and tokens that a task or the team may use; None means no limit."""
+    """Return the dollars and tokens that ``id`` (a task or the team) may use; None: no limit."""
     allowed = state.allowances.get(id)
     if allowed is not None:
         return allowed
@@ -31,7 +31,7 @@ def allowance(config: TeamConfig, state: TeamState, id: str) -> tuple[float | No
 
 
 def usage_of(state: TeamState, id: str) -> tuple[float, int]:
-    """Return the dollars and tokens that a task or the team has used."""
+    """Return the dollars and tokens that ``id`` (a task or the team) has used."""
     return (state.usd(), state.tokens()) if id == TEAM else (state.task_usd(id), state.task_tokens(id))
 
 
@@ -48,7 +48,7 @@ class Budget:
         """Serialises pausing and resuming: otherwise the end of a pause could overtake the pause itself."""
 
     async def enforce(self) -> None:
-        """Pause members whose budget is spent, and resume those whose budget was raised."""
+        """Pause the members whose budget is spent, and resume those whose budget was raised."""
         async with self._lock:
             for id in (TEAM, *(task.id for task in self._context.store.state.live_tasks())):
                 is_spent = self._is_spent(id)

@@ -52,7 +52,7 @@ class Pulse:
 
 
 class Heartbeat:
-    """Checks all members periodically, and members who wrote a message shortly afterwards."""
+    """Checks all members of the team periodically, and those who wrote a message soon after it."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Heartbeat:
             await self.check_speakers()
 
     async def check_speakers(self) -> None:
-        """Read the usage of members who wrote a message since the last check, and enforce the budgets."""
+        """Read the usage of members who wrote since this was last called, and enforce the budgets."""
         self._spoke.clear()
         speakers, self._speakers = self._speakers, set()
         members = [member for nick in speakers if (member := self._context.store.state.member(nick)) is not None]

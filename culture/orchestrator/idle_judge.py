@@ -15,9 +15,11 @@ SYSTEM_PROMPT = "You look after a team of AI agents. Answer the question with th
 
 
 def judge(role: RoleConfig, nick: str, directory: Path) -> Judge:
-    """Return a function that sends a question to the role's model and returns its answer.
+    """Return a function that asks the role's model a question and returns the model's answer.
 
-    Raises ``NoBackend`` if the backend is unknown.
+    Raises ``NoBackend`` if the role's backend is unknown. The function raises ``NoAnswer`` after a timeout.
+    ``directory``:
+    the folder in which the model's program runs.
     """
     kind = backend(role.agent)
     supervisor_type = supervisor_class(kind)

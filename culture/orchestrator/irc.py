@@ -110,7 +110,7 @@ class TeamRooms:
         await self.irc.stop(reason)
 
     async def next(self) -> Message:
-        """Return the next incoming message, waiting for it."""
+        """Return the next incoming message; waits until there is one."""
         return await self._waiting.get()
 
     def mark_handled(self) -> None:
@@ -169,7 +169,7 @@ class TeamRooms:
         return True
 
     async def catch_up(self) -> None:
-        """Send the notices that were queued while disconnected."""
+        """Send the notices that were queued while there was no connection."""
         while self._unsent and self.irc.connected:
             if not await self.say(*self._unsent.popleft()):
                 return

@@ -36,7 +36,7 @@ in {channel} that you are here."""
 
 
 class Team:
-    """A team's objects, wired together; ``running`` runs them."""
+    """A team's objects, connected with each other; ``running`` runs their loops."""
 
     def __init__(
         self, context: TeamContext, judge: Judge | None = None, clock: Callable[[], float] = time.monotonic

@@ -38,7 +38,7 @@ class Jobs:
         self._running[name] = asyncio.create_task(self._run(name, work), name=name)
 
     def is_running(self, name: str) -> bool:
-        """Whether a job of this name is running."""
+        """Return whether a background job of this name is running."""
         return name in self._running
 
     async def settle(self) -> None:
@@ -93,7 +93,7 @@ class TeamContext:
         return self.nick_of(self.config.em_name)
 
     def nick_of(self, name: str) -> str:
-        """Return the nick of the member with this name."""
+        """Return the nick of the member with this name, which begins with the server's name."""
         return f"{self.server}-{name}"
 
     def handle(self, member: TeamMember) -> ManagedAgent:
@@ -103,7 +103,10 @@ class TeamContext:
         return self.agents[member.name]
 
     async def read_usage(self, member: TeamMember) -> Mapping[str, Any]:
-        """Ask a member's daemon for its status, record its usage, and return the status."""
+        """Request the status of a member's daemon, record the usage in it, and return the status.
+
+        ``NoAnswer`` if the daemon does not answer.
+        """
         session = self.handle(member).session
         status = await session.refresh()
         tokens = int(status.get("tokens_ever", 0))

@@ -53,7 +53,7 @@ class WikiRecord:
             log.warning("the page of %s was not created: %s", task.id, error)
 
     async def has_text(self, page: str) -> bool:
-        """Whether a page exists and is not blank."""
+        """Return whether a wiki page exists and is not blank."""
         try:
             return bool((await self._wiki.read(page)).text.strip())
         except WikiError:
@@ -99,7 +99,7 @@ def _with_tasks(text: str, state: TeamState) -> str:
 
 
 def table(state: TeamState) -> str:
-    """Return the tasks and their members as a Markdown table."""
+    """Return a team's tasks and their members as a Markdown table."""
     lines = ["| task | stage | who | what |", "|---|---|---|---|"]
     for task in state.tasks.values():
         who = ", ".join(f"{member.name} ({member.role})" for member in state.team_of(task.id)) or "nobody"

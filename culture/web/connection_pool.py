@@ -235,7 +235,7 @@ class WebConnectionPool:
         return False
 
     async def close_idle(self) -> None:
-        """Close the connections that have had no open tab for ``idle`` seconds."""
+        """Close the connections of people who have had no open tab for ``idle`` seconds."""
         before = self._clock() - self._idle
         for key, connection in list(self._connections.items()):
             if connection.events.listeners:

@@ -57,7 +57,10 @@ class EventStream:
         return f"{self._run}.0"
 
     def publish(self, kind: str, data: Mapping[str, object]) -> None:
-        """Send an event to all tabs; disconnect a tab whose queue is full (it reconnects)."""
+        """Send an event to all open tabs of the person.
+
+        A tab whose queue is full is disconnected; it reconnects by itself.
+        """
         self._number += 1
         event = StreamEvent(f"{self._run}.{self._number}", kind, json.dumps(data))
         self._backlog.append(event)

@@ -12,7 +12,7 @@ _RETENTION = 86400.0
 
 
 class LinkRefused(Exception):
-    """A login link is unknown, used or expired; the text says which, and what to do."""
+    """A login link is unknown, used or expired; the text says which of these, and what to do."""
 
 
 def link_path(token: str) -> str:

@@ -32,7 +32,7 @@ Value = TypeVar("Value")
 
 
 class MeshModel:
-    """State of agents, questions, alerts, spend, tasks and links, shared by all requests of the site."""
+    """Agents, questions, alerts, spend, tasks and links, shared by all requests of the site."""
 
     def __init__(self, ledger: LedgerClient, every: float = EVERY) -> None:
         self._ledger = ledger

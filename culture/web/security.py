@@ -86,7 +86,7 @@ def set_cookie(response: Response, settings: WebSettings, value: str, seconds: i
 
 
 class RequestGuard:
-    """ASGI middleware that refuses requests which fail a check, and adds the security headers."""
+    """ASGI middleware that answers bad requests itself, and adds the security headers."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings, sessions: BrowserSessions) -> None:
         self._app = app

@@ -50,7 +50,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JournalEntry:
-    """One line of the journal: an act in one of its phases."""
+    """One entry of the journal: an act in one of its phases, with its data."""
 
     number: int
     at: float
@@ -82,7 +82,10 @@ class TeamJournal:
         return entries
 
     def write(self, at: float, what: str, phase: Phase, data: Mapping[str, Any]) -> JournalEntry:
-        """Append an entry and fsync it; raises OSError, with nothing written, if that fails."""
+        """Append an entry to the journal, fsync it, and return it.
+
+        Raises ``OSError``, with nothing written, if that fails. ``at``: seconds since 1970.
+        """
         entry = JournalEntry(self._next, at, what, phase, dict(data))
         line = _line(entry)
         if self._handle < 0:
@@ -151,7 +154,7 @@ def _line(entry: JournalEntry) -> bytes:
 
 
 def _shorten(file: Path, length: int) -> None:
-    """Truncate a file in place and fsync it; this works on a full disk too."""
+    """Truncate a file in place to ``length`` bytes, and fsync it; works on a full disk, too."""
     handle = os.open(file, os.O_WRONLY)
     try:
         os.ftruncate(handle, length)

@@ -44,7 +44,7 @@ class Act(StrEnum):
 
 
 class TaskStage(StrEnum):
-    """Stage of a task."""
+    """Stage of a task of the team, from taken to done or failed."""
 
     TAKEN = "taken"
     QUEUED = "queued"
@@ -182,7 +182,7 @@ class TeamState:
         return [task for task in self.live_tasks() if task.id != id and (task.worktree or task.id in earlier)]
 
     def pending(self, what: Act) -> list[JournalEntry]:
-        """Return the acts of a kind that were intended and are not done."""
+        """Return the journal's entries of acts of a kind that were intended and are not yet done."""
         return [entry for entry in self.open.values() if entry.what == what]
 
     def tokens(self) -> int:

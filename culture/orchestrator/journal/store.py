@@ -22,7 +22,7 @@ LONGEST = 2000
 
 
 def as_data(state: TeamState) -> dict[str, Any]:
-    """Return the state as JSON data for state.json; ``from_data`` reads it back."""
+    """Return the team's state as JSON data for state.json; ``from_data`` reads the data back."""
     return {
         "number": state.number,
         "members": [asdict(member) for member in state.members.values()],
@@ -107,7 +107,7 @@ class TeamStore:
         self._write(what, Phase.FAILED, data)
 
     def close(self) -> None:
-        """Close the journal."""
+        """Close the journal's file."""
         self._journal.close()
 
     def _write(self, what: Act, phase: Phase, data: dict[str, Any]) -> None:

@@ -77,7 +77,10 @@ class MemberHiring:
         return nick
 
     def next_name(self) -> str:
-        """Return a name that no member on this machine ever had: mail, session and costs are stored by name."""
+        """Return a name that no member on this machine ever had; ``NotHired`` if there is none.
+
+        Mail, session and costs of a member are stored by name.
+        """
         context = self._context
         used = [*context.store.state.names, context.config.em_name]
         used += names.names_of_other_teams(context.folder, context.server, past=True)

@@ -37,7 +37,7 @@ then say in {channel} in a sentence that you go on."""
 
 
 class Shift:
-    """Performs shift changes; each step can be repeated."""
+    """Performs shift changes of the team's members; each step can be repeated."""
 
     def __init__(self, context: TeamContext, hiring: MemberHiring, tasks: TeamTasks, followup: WorkerFollowup) -> None:
         self._context = context

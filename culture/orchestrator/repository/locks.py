@@ -39,7 +39,7 @@ def hold_locks(slug: str, *files: Path) -> Iterator[None]:
 
 
 def holder_of(file: Path) -> int | None:
-    """Return the pid of the process that holds a team's lock file, or None."""
+    """Return the pid of the process that holds a team's lock file, or None if none holds it."""
     try:
         text = note_of_holder(file)
         return int(json.loads(text)["pid"]) if text else None

@@ -18,7 +18,7 @@ _MOST_NAMED = 5
 
 
 class NotMerged(Exception):
-    """The merge was refused and nothing was changed; the text says why, and what to do."""
+    """The merge of a task was refused and nothing was changed; the text says why."""
 
     def __init__(self, text: str, conflicts: tuple[str, ...] = ()) -> None:
         super().__init__(text)

@@ -12,7 +12,7 @@ _FORM = "%(refname)%00%(objectname)%00%(committerdate:unix)%00%(subject)"
 
 @dataclass(frozen=True, slots=True)
 class Rescue:
-    """One rescue ref, such as ``refs/culture/rescue/demo-1/2``."""
+    """A git ref that keeps salvaged work of a task, such as ``refs/culture/rescue/demo-1/2``."""
 
     name: str
     """Task and number, as in ``demo-1/2``."""

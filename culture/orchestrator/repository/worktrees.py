@@ -34,7 +34,7 @@ class UnsafePlace(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ListedWorktree:
-    """A worktree as git lists it."""
+    """A worktree of the project's repository, as git lists it."""
 
     path: Path
     branch: str | None
@@ -45,7 +45,7 @@ class ListedWorktree:
 
 @dataclass(frozen=True, slots=True)
 class TaskWorktree:
-    """An existing worktree of a task."""
+    """An existing worktree of a task; ``moved``: the new path of what was in its place before."""
 
     path: Path
     branch: str

@@ -10,7 +10,7 @@ _MOST_MEMBERS = 20
 
 
 async def publish_task(context: TeamContext, id: str | None) -> None:
-    """Publish the status of a task as a ledger fact, if it has changed since the last time."""
+    """Publish a task's status as a ledger fact, if it has changed since the last time."""
     if id is not None and id in context.store.state.tasks:
         await context.rooms.publish_task(id, as_fact(context.store.state, id))
 

@@ -24,7 +24,7 @@ _WORK = """{by} wants this of you, in {channel}:
 
 
 class TeamTasks:
-    """The tasks of a team; operations on one task are serialised by its lock."""
+    """The tasks of a team; a lock per task keeps operations on it from running at once."""
 
     def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
         self._context = context
@@ -162,7 +162,10 @@ class TeamTasks:
         await context.wiki.update_sprint(context.store.state)
 
     async def hire(self, id: str, role: str, text: str, by: str, msgid: str = "") -> TeamMember:
-        """Hire a worker for a task; if the team is full, a finished worker is retired first."""
+        """Hire a worker for a task and return it; ``NotHired`` if that fails.
+
+        If the team is full, a finished worker is retired first. ``text``: the work; ``by``: who requested it.
+        """
         context = self._context
         async with self.locks[id]:
             task = context.store.state.tasks[id]
