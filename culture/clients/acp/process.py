@@ -106,7 +106,7 @@ class AcpProcess:
         await asyncio.wait([self._stderr_task, self.death])
 
     def last_words(self) -> str:
-        """The last lines that the program wrote to standard error, as text for an error message."""
+        """Return the last lines of the program's standard error, as text for an error message."""
         said = self._words.decode(errors="replace").strip()
         return f"it ended: {said}" if said else ""
 

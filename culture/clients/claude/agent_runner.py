@@ -128,7 +128,7 @@ class ClaudeRunner(QueuedRunner):
         )
 
     async def interrupt(self) -> None:
-        """Interrupt the running turn."""
+        """Interrupt Claude Code's running turn, if there is one; returns when it has ended."""
         if self._live is not None:
             await self._live.interrupt()
 
@@ -191,7 +191,7 @@ class ClaudeRunner(QueuedRunner):
             raise WrongConfiguration(f"{self.setup.nick}: {no_login()}")
 
     async def _hear(self, message: Message) -> None:
-        """Process a message of Claude Code: pass it on and count its usage."""
+        """Process a message of Claude Code: pass on its output, and count its usage."""
         self.touch()
         tasks.note(self.background, message)
         if isinstance(message, AssistantMessage):
@@ -289,7 +289,10 @@ class ClaudeRunner(QueuedRunner):
         }
 
     async def _before_prompt(self, given: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """Block a prompt that we did not send, after storing it as news for the agent."""
+        """Block a prompt that culture did not send, after storing it as news for the agent.
+
+        Called by Claude Code's hook before a prompt reaches the model.
+        """
         self.touch()
         text, number = str(given.get("prompt", "")), str(given.get("prompt_id", ""))
         if self._asked is not None and is_same_prompt(text, self._asked):
@@ -304,7 +307,7 @@ class ClaudeRunner(QueuedRunner):
         return {"decision": "block", "reason": REFUSED}
 
     async def _elicit(self, form: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
-        """Pass a form of an MCP server to people, and return their answer."""
+        """Pass a form of an MCP server to people, and return their answer to Claude Code."""
         self.touch()
         output = await user_questions.elicited(form, self.consult)
         self.touch()

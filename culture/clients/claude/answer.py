@@ -34,7 +34,7 @@ WRITTEN = "output_tokens"
 
 
 def normalised(blocks: Sequence[ContentBlock]) -> list[dict[str, Any]]:
-    """Content blocks in the format of the runner contract."""
+    """Return a message's content blocks in the format that all runners emit."""
     return [known for block in blocks if (known := _normalised(block)) is not None]
 
 
@@ -50,7 +50,7 @@ def _normalised(block: ContentBlock) -> dict[str, Any] | None:
 
 
 def tool_results(message: UserMessage) -> list[dict[str, Any]]:
-    """Tool results in a message to the model, in the format of the runner contract."""
+    """Return the tool results in a message to the model, in the format that all runners emit."""
     blocks = message.content if isinstance(message.content, list) else []
     return [
         tool_result(block.tool_use_id, block.content, failed=bool(block.is_error))
@@ -60,19 +60,19 @@ def tool_results(message: UserMessage) -> list[dict[str, Any]]:
 
 
 def is_error(message: AssistantMessage) -> bool:
-    """Whether a message is an error instead of an answer: ``API Error: 529 …``."""
+    """Return whether a message is an error instead of an answer, such as ``API Error: 529 …``."""
     return message.error is not None or message.model == SYNTHETIC
 
 
 def tokens(usage: Mapping[str, Any] | None) -> int:
-    """Sum of input, cached and output tokens."""
+    """Return the sum of input, cached and output tokens in a usage report; 0 for None."""
     figures = [(usage or {}).get(name) for name in (*READ, WRITTEN)]
     return sum(figure for figure in figures if isinstance(figure, int))
 
 
 @dataclass(slots=True)
 class ClaudeAnswer:
-    """Texts, tools and usage of a turn so far."""
+    """Texts, tool calls and usage of a turn so far."""
 
     text: str = ""
     tools: list[str] = field(default_factory=list)
@@ -96,7 +96,7 @@ class ClaudeAnswer:
     def count(self, message: AssistantMessage) -> int:
         """Add a message's token usage and return the turn's tokens so far.
 
-        A repeated model call counts once.
+        A model call that is reported again is counted once.
         """
         if used := tokens(message.usage):
             call = message.message_id or str(len(self.calls))
@@ -108,16 +108,19 @@ class ClaudeAnswer:
 
     @property
     def of_agents(self) -> int:
-        """Tokens that sub-agents used in this turn, as far as the program reports them."""
+        """Return the tokens that sub-agents used in this turn, as far as Claude Code reports them."""
         return sum(self.calls[call] for call in self.sent_off)
 
     @property
     def listed(self) -> float:
-        """Dollars of the turn so far, estimated by the price list."""
+        """Return the dollars of the turn so far, estimated by the price list."""
         return sum(self.prices.values())
 
     def take(self, message: AssistantMessage, content: Sequence[dict[str, Any]]) -> None:
-        """Record the text and the tool calls of a message."""
+        """Record the text, the tool calls and the context size of a message.
+
+        ``content``: its normalised blocks.
+        """
         self.context, self.model = tokens(message.usage) or self.context, message.model
         for block in content:
             if block["type"] == "text":
@@ -127,7 +130,7 @@ class ClaudeAnswer:
                 self.tools.append(block["name"])
 
     def told(self, message: UserMessage) -> None:
-        """Record whether this message asks the model to continue an answer that was cut off."""
+        """Record whether a message to the model asks to continue an answer that was cut off."""
         content = message.content
         texts = (
             [content] if isinstance(content, str) else [each.text for each in content if isinstance(each, TextBlock)]
@@ -135,32 +138,29 @@ class ClaudeAnswer:
         self.cut_off = self.cut_off or any(GO_ON in text for text in texts)
 
     def fullness(self, result: ResultMessage) -> float | None:
-        """Percentage of the context window in use, computed from the turn's own usage.
-
-        None if unknown.
-        """
+        """Return how much of the context window the last model call used, in %; None if unknown."""
         used = (result.model_usage or {}).get(self.model)
         window = used.get("contextWindow") if used else None
         return 100 * self.context / window if self.context and window else None
 
 
 def was_interrupted(result: ResultMessage) -> bool:
-    """Whether the turn was interrupted."""
+    """Return whether the turn that ended with this result was interrupted."""
     return (result.terminal_reason or "").startswith("aborted")
 
 
 def is_full(result: ResultMessage) -> bool:
-    """Whether the turn failed because the context is full."""
+    """Return whether the turn that ended with this result failed because the context is full."""
     return result.terminal_reason in FULL or result.api_error_status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
 
 
 def is_own(result: ResultMessage) -> bool:
-    """Whether a result belongs to a prompt of ours, by its origin."""
+    """Return whether a result belongs to a prompt that culture sent, according to its origin."""
     return result.origin is not None and result.origin["kind"] == OWN["kind"]
 
 
 def failure(result: ResultMessage) -> str:
-    """Error text of a failed turn; empty if it succeeded."""
+    """Return the error text of a turn that failed with this result; "" if it succeeded."""
     if was_interrupted(result):
         return "interrupted"
     if not result.is_error:
@@ -170,19 +170,22 @@ def failure(result: ResultMessage) -> str:
 
 
 def no_login() -> str:
-    """Error text for a missing login, with what to do."""
+    """Return the error text for a missing login; it says how to log in."""
     return f"Claude Code is not logged in: {to_log_in()} (docs/clients/claude/overview.md)"
 
 
 class Costs:
-    """Converts a session's running total of dollars to differences."""
+    """Computes the cost of each turn from the running total of the session."""
 
     def __init__(self, total: float | None = 0.0) -> None:
         self._total = total
         """None: unknown so far; the next figure is the start of counting."""
 
     def spent(self, total: float | None) -> float:
-        """Dollars since the last call, from the session's running total."""
+        """Return the dollars since the last call; ``total``: the session's dollars in all.
+
+        The result is 0 if the total is unknown.
+        """
         if total is None:
             return 0.0
         known, self._total = self._total, total

@@ -17,22 +17,22 @@ PATIENCE = 5.0
 
 
 async def set_effort(client: ClaudeSDKClient, effort: EffortLevel | None) -> bool:
-    """Set the effort from the next model call on; False if that failed."""
+    """Set the reasoning effort from the next model call on; return False if that failed."""
     settings = {"effortLevel": effort}
     return await _request(client, {"subtype": "apply_flag_settings", "settings": settings}) is not None
 
 
 async def total_cost(client: ClaudeSDKClient) -> float | None:
-    """Dollars of the session so far, or None if unknown."""
+    """Return the dollars of the session so far, or None if unknown."""
     usage = await _request(client, {"subtype": "get_usage"})
     total = ((usage or {}).get("session") or {}).get("total_cost_usd")
     return float(total) if isinstance(total, int | float) else None
 
 
 async def fullness(client: ClaudeSDKClient) -> float | None:
-    """Percentage of the context in use, of the threshold at which it compacts itself.
+    """Return how full the context is, in % of the size at which Claude Code compacts it.
 
-    The first call costs an API request that counts tokens.
+    None if that cannot be measured. The first call costs an API request that counts tokens.
     """
     try:
         async with asyncio.timeout(PATIENCE):
@@ -45,7 +45,7 @@ async def fullness(client: ClaudeSDKClient) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class InitializeResponse:
-    """Version and login state that the program reports at its start."""
+    """Version and login state that Claude Code reports at its start."""
 
     version: str = ""
     logged_in: bool = True
@@ -53,7 +53,7 @@ class InitializeResponse:
 
 
 async def greeting(client: ClaudeSDKClient) -> InitializeResponse:
-    """Version and login state from the program's initialize response.
+    """Return version and login state from Claude Code's response to the initialize request.
 
     Missing fields have defaults.
     """

@@ -37,7 +37,7 @@ BUNDLED = Path("_bundled/claude")
 
 
 def found() -> tuple[Found, ...]:
-    """The Claude Code program that the SDK contains or finds, with its version and login."""
+    """Return the Claude Code program that the SDK contains or finds, with version and login."""
     there = program()
     if there is None:
         return (Found(PROGRAM, remedy=installing("claude")),)
@@ -47,13 +47,13 @@ def found() -> tuple[Found, ...]:
 
 
 def to_log_in() -> str:
-    """Text with the steps to log in."""
+    """Return a text with the steps to log in to Claude Code."""
     typed = "claude" if located("claude") else shlex.quote(str(program() or "claude"))
     return f"`{typed} /login` as the user who runs the agent, or ANTHROPIC_API_KEY in its daemon's environment"
 
 
 def program() -> Path | None:
-    """The program in the SDK, or else the one on PATH; None without the SDK."""
+    """Return the path of the program in the SDK, or of the one on PATH; None without the SDK."""
     package = find_spec(SDK)
     if package is None or package.origin is None:
         return None
@@ -62,7 +62,7 @@ def program() -> Path | None:
 
 
 def installed_skill(environment: Mapping[str, str], directory: Path) -> Path | None:
-    """Path of the IRC instructions installed for the user or the project, or None."""
+    """Return the path of the IRC instructions installed for the user or the project, or None."""
     settings = environment.get("CLAUDE_CONFIG_DIR")
     folders = (Path(settings) if settings else home_of(environment) / ".claude", directory / ".claude")
     return next((folder / SKILL for folder in folders if (folder / SKILL).exists()), None)
@@ -76,7 +76,7 @@ def _version(program: Path) -> str:
 
 
 def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
-    """State of the login, and the variable or file it comes from."""
+    """Return the state of Claude Code's login, and the variable or file that it comes from."""
     if variable := first_set(KEYS, environment):
         return Login.READY, variable
     if variable := first_set(PROVIDERS, environment):

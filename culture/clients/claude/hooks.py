@@ -13,11 +13,14 @@ _SECONDS = 10
 
 
 class WrongSettings(Exception):
-    """The settings file cannot be extended; the text says why."""
+    """Claude Code's settings file cannot be extended; the text says why."""
 
 
 def added(settings: str | None) -> str:
-    """The settings file's JSON text with our hooks added; earlier hooks of ours are replaced."""
+    """Return the settings file's JSON text with culture's hooks added; older ones are replaced.
+
+    ``settings``: the present text; None if there is no file. Raises ``WrongSettings`` if it is not as expected.
+    """
     said = _read(settings)
     hooks = said.setdefault("hooks", {})
     if not isinstance(hooks, dict):

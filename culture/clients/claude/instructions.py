@@ -12,5 +12,8 @@ decisions about architecture, or when a whisper says [THINK_DEEPER]. Go back to 
 
 
 def appended(instructions: str, note: str = "") -> str:
-    """Text appended to Claude's system prompt: harness instructions, ours, and a note."""
+    """Return the text appended to Claude's system prompt.
+
+    It has the agent's instructions, those of culture for Claude, and ``note``.
+    """
     return joined(instructions, INSTRUCTIONS, note)

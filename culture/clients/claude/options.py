@@ -19,9 +19,9 @@ from culture.clients.shared.turn import RunnerSetup
 
 
 def mcp_servers(said: object, environment: Mapping[str, str]) -> dict[str, McpServerConfig]:
-    """The MCP servers by name, with ``${VARIABLE}`` unexpanded.
+    """Return the settings of the MCP servers by name, with ``${VARIABLE}`` not filled in.
 
-    They are passed on the command line, which anybody can read; Claude Code expands the variables itself.
+    They are passed on the command line, which anybody can read; Claude Code fills in the variables itself.
     """
     return {server.name: _config(server) for server in mcp.mcp_servers(said, environment)}
 
@@ -46,7 +46,10 @@ STATE_EVENTS = "CLAUDE_CODE_EMIT_SESSION_STATE_EVENTS"
 
 
 def effort(thinking: str) -> EffortLevel | None:
-    """Reasoning effort for a ``thinking`` setting; None turns thinking off."""
+    """Return the reasoning effort for a ``thinking`` setting; None turns thinking off.
+
+    ``WrongConfiguration`` if the setting is unknown.
+    """
     if thinking in NO_THINKING:
         return None
     if thinking not in EFFORTS:
@@ -55,7 +58,10 @@ def effort(thinking: str) -> EffortLevel | None:
 
 
 def permission_mode(setup: RunnerSetup) -> PermissionMode:
-    """The permission mode; ``bypassPermissions`` by default, which root cannot use."""
+    """Return Claude Code's permission mode; ``bypassPermissions`` by default.
+
+    ``WrongConfiguration`` for root, who cannot use that mode outside of a sandbox.
+    """
     modes: tuple[PermissionMode, ...] = get_args(PermissionMode)
     mode = chosen(setup.options, "permission_mode", modes, BYPASS)
     contained = setup.sandbox.needs.set if setup.sandbox is not None else {}
@@ -72,7 +78,7 @@ def _fit_for_this_user(mode: PermissionMode, environment: Mapping[str, str]) -> 
 
 
 def allowed_tools(setup: RunnerSetup) -> list[str]:
-    """Tools that need no permission."""
+    """Return the names of the tools that Claude Code may use without permission."""
     tools = setup.options.get("allowed_tools") or ()
     if not isinstance(tools, list | tuple) or not all(isinstance(tool, str) for tool in tools):
         raise WrongConfiguration(f"allowed_tools: {tools!r} is no list of names of tools")
@@ -89,7 +95,11 @@ def options(
     stderr: Callable[[str], None],
     asks: CanUseTool | None = None,
 ) -> ClaudeAgentOptions:
-    """SDK options for a new session with id ``fresh``, or to resume that of the setup."""
+    """Return the SDK options to start a session with the id ``fresh``, or to resume a session.
+
+    Without ``fresh``, that of the setup is resumed. ``note`` is appended to the instructions; ``asks`` decides
+    permissions.
+    """
     check_directory(setup.directory)
     level = effort(setup.thinking)
     return ClaudeAgentOptions(
@@ -116,7 +126,7 @@ def options(
 
 
 def plugins(setup: RunnerSetup, environment: Mapping[str, str]) -> list[SdkPluginConfig]:
-    """The IRC instructions as a local plugin, unless they are installed."""
+    """Return the IRC instructions as a local plugin; empty if they are already installed."""
     contained = setup.sandbox.needs.set if setup.sandbox is not None else {}
     variables = {**os.environ, **environment, **contained}
     if detect.installed_skill(variables, setup.directory) is not None or not detect.PLUGIN.is_dir():
@@ -125,7 +135,7 @@ def plugins(setup: RunnerSetup, environment: Mapping[str, str]) -> list[SdkPlugi
 
 
 def launcher(sandbox: Sandbox | None, environment: Mapping[str, str]) -> Path | None:
-    """Script that starts the program in its sandbox; None without a sandbox."""
+    """Return the path of a script that starts Claude Code in the sandbox; None without one."""
     if sandbox is None:
         return None
     program = detect.program()

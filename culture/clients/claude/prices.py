@@ -22,7 +22,7 @@ _LEAST, _MOST = 0.1, 10.0
 
 
 def price(model: str, usage: Mapping[str, Any] | None, content: Sequence[ContentBlock] = ()) -> float:
-    """Estimated dollars of one model call; output is estimated from the content."""
+    """Return the estimated dollars of one model call; output is estimated from ``content``."""
     if not usage:
         return 0.0
     read, written = next((each for family, each in _PRICES.items() if family in model), _DEAREST)
@@ -37,17 +37,20 @@ def price(model: str, usage: Mapping[str, Any] | None, content: Sequence[Content
 
 
 class Estimate:
-    """Corrects list prices by the ratio of the last turn's real cost."""
+    """Corrects list prices by the ratio of real cost to list price in the last turn."""
 
     def __init__(self) -> None:
         self._factor = 1.0
 
     def of(self, listed: float) -> float:
-        """Estimate in dollars: an amount by the price list, corrected by the last turn's real cost."""
+        """Return an estimate in dollars: ``listed``, corrected by the last turn's real cost.
+
+        ``listed``: the amount according to the price list.
+        """
         return listed * self._factor
 
     def correct(self, listed: float, cost_usd: float) -> None:
-        """Record the real cost of a turn in dollars beside its list price, to correct later estimates."""
+        """Record the list price and the real cost of a turn in dollars, to correct later estimates."""
         if listed > 0 and cost_usd > 0:
             self._factor = min(max(cost_usd / listed, _LEAST), _MOST)
 

@@ -13,7 +13,7 @@ _ALL = "unifiedWindows"
 
 
 def quotas(told: RateLimitInfo) -> list[Quota]:
-    """Usage quotas from a rate limit report, one per window.
+    """Return the usage quotas in a rate limit report, one per time window.
 
     A rejected window counts as used up.
     """

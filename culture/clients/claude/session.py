@@ -34,7 +34,10 @@ DEATH_PATIENCE = 2.0
 
 
 class ClaudeSession:
-    """A connected process; reads all the time, so that its death is noticed at once."""
+    """A connected Claude Code process; its messages are read all the time.
+
+    So its death is noticed at once.
+    """
 
     def __init__(
         self,
@@ -60,11 +63,11 @@ class ClaudeSession:
         self._reader = asyncio.create_task(self._read(), name="what Claude says")
 
     async def ready(self) -> None:
-        """Wait until the program is idle: a prompt sent earlier could join the running turn."""
+        """Wait until Claude Code is idle: a prompt sent earlier could join the running turn."""
         await self._quiet.wait()
 
     async def ask(self, prompt: str) -> ResultMessage:
-        """Send a prompt and wait for its result; AgentDied if the process ends first."""
+        """Send a prompt and return its result; ``AgentDied`` if the process ends first."""
         self._result, self._joined = asyncio.get_running_loop().create_future(), None
         try:
             await self.client.query(put(prompt))
@@ -76,11 +79,11 @@ class ClaudeSession:
             self._result = None
 
     def refused(self) -> None:
-        """Record that a turn Claude Code began itself was blocked, so that its result is ignored."""
+        """Record that a hook blocked a turn that Claude Code began itself: ignore its result."""
         self._refused = True
 
     async def interrupt(self) -> None:
-        """Interrupt any running turn; returns when it has ended, or after a timeout."""
+        """Interrupt any running turn; returns when the turn has ended, or after a timeout."""
         if self._dead or (self._result is None and self._quiet.is_set()):
             return
         await self.client.interrupt()
@@ -88,7 +91,7 @@ class ClaudeSession:
             await asyncio.wait([self._result], timeout=INTERRUPT_PATIENCE)
 
     async def stop_tasks(self, running: Iterable[str]) -> None:
-        """Stop background tasks by id; the program reports their end."""
+        """Stop the background tasks with these ids; Claude Code reports when they have ended."""
         for task in running:
             stopping = asyncio.create_task(self.client.stop_task(task), name="end of a task in Claude's background")
             self._stopping.add(stopping)
@@ -100,7 +103,7 @@ class ClaudeSession:
             log.warning("a task in Claude's background could not be ended: %s", error)
 
     async def leave(self, end: Callable[[], Awaitable[object]]) -> None:
-        """Disconnect from the program; ``end`` kills its remaining processes after a timeout."""
+        """Disconnect from Claude Code; ``end`` is called to kill what remains of its processes."""
         if not self._dead:
             await self._interrupt_unasked_work()
             # After a death the reader is reporting it, and must not be cancelled.
@@ -115,7 +118,7 @@ class ClaudeSession:
             log.warning("Claude Code did not leave cleanly: %s", error)
 
     async def _interrupt_unasked_work(self) -> None:
-        """Interrupt work that the program began itself, since it does not exit while a command runs."""
+        """Interrupt work that Claude Code began itself: it does not exit while a command runs."""
         try:
             async with asyncio.timeout(INTERRUPT_PATIENCE):
                 await self.interrupt()
@@ -166,7 +169,10 @@ class ClaudeSession:
                     self._answer(self._joined)
 
     async def _begin_itself(self) -> None:
-        """Handle the start of an unasked turn that no hook blocked (hooks may be off in the program's settings)."""
+        """Handle the start of a turn that Claude Code began itself and that no hook blocked.
+
+        Hooks may be off in the program's settings.
+        """
         if not self._refused:
             self._own_turn = True
             if not self._itself(None):
@@ -194,7 +200,10 @@ class ClaudeSession:
 
 
 async def put(prompt: str) -> AsyncIterator[dict[str, Any]]:
-    """A prompt in the SDK's format; client_composed: no commands, no file references."""
+    """Yield a prompt in the SDK's format.
+
+    Unless it is a command, Claude Code must not read commands or file references from it.
+    """
     yield {
         "type": "user",
         "message": {"role": "user", "content": prompt},

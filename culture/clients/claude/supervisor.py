@@ -14,16 +14,16 @@ LAST_WORDS = 3
 
 
 class ClaudeSupervisor(Supervisor):
-    """Asks Claude Code with the agent's login, in processes of its own."""
+    """Asks Claude Code for verdicts with the agent's login, in processes of its own."""
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
         effort(setup.thinking)
 
     async def judge(self, prompt: str) -> str:
-        """Send the prompt to the model once, without retries, and return its verdict.
+        """Send the prompt to the supervisor's model once, without retries, and return its verdict.
 
-        NoJudgement if it gives none.
+        ``NoJudgement`` if the model gives none.
         """
         result, words = None, list[str]()
         try:

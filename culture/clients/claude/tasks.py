@@ -20,7 +20,7 @@ COMMAND = "local_bash"
 
 
 def note(background: BackgroundWork, message: Message) -> None:
-    """Update the list of background work (commands, sub-agents, wake-ups) from a message of the program."""
+    """Update ``background`` (commands, sub-agents, wake-ups) from a message of Claude Code."""
     match message:
         case AssistantMessage(content=blocks, parent_tool_use_id=parent):
             for block in blocks:
@@ -40,7 +40,10 @@ _FIELD = re.compile(r"<(task-id|tool-use-id|output-file|summary|event|result)>(.
 
 
 def news(background: BackgroundWork, text: str, prompt_id: str) -> News:
-    """The news in a prompt that Claude Code generates for background work."""
+    """Return the news in a prompt that Claude Code generates when background work ends.
+
+    ``prompt_id``: Claude Code's id of the prompt, by which news is stored once.
+    """
     key = news_key(prompt_id, text)
     if not text.lstrip().startswith(_NOTIFICATION):
         return News(key, background.place_of_wakeup(text), f"the time has come for which you had planned this: {text}")

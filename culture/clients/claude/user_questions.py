@@ -18,7 +18,10 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(given: Mapping[str, Any], consult: Consult | None) -> tuple[dict[str, Any], str]:
-    """The tool input with people's answers and an empty reason, or the input and why there are no answers."""
+    """Ask people Claude's questions; return the tool input with their answers, and "".
+
+    Without answers the second value is the reason.
+    """
     questions = [each for each in given.get("questions") or () if isinstance(each, Mapping)]
     if consult is None:
         return {}, NOBODY
@@ -35,7 +38,7 @@ def _field(question: Mapping[str, Any]) -> FormField:
 
 
 async def elicited(form: Mapping[str, Any], consult: Consult | None) -> HookJSONOutput:
-    """People's answer to a form of an MCP server; forms by URL are declined."""
+    """Return people's answer to a form of an MCP server; forms by URL are declined."""
     schema = form.get("requested_schema")
     if consult is None or form.get("mode") == "url":
         return _output("decline")

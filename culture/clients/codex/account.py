@@ -13,19 +13,25 @@ EPHEMERAL = ("-c", 'cli_auth_credentials_store="ephemeral"')
 
 
 def key(environment: Mapping[str, str]) -> str:
-    """Name of the environment variable with the API key; empty if Codex has a login of its own."""
+    """Return the name of the environment variable with the API key; "" if none is needed or set.
+
+    None is needed if Codex has a login of its own.
+    """
     return "" if (home(environment) / "auth.json").exists() else first_set(KEYS, environment)
 
 
 def arguments(setup: Mapping[str, str]) -> tuple[str, ...]:
-    """Command line arguments of the app server that set up the login."""
+    """Return the app server's command line arguments for the login.
+
+    They keep an API key from the environment out of Codex's files.
+    """
     return EPHEMERAL if key({**os.environ, **setup}) else ()
 
 
 async def log_in(server: AppServer, setup: Mapping[str, str]) -> None:
-    """Log in with the API key from the environment if needed.
+    """Log in to Codex with the API key from the environment, if needed.
 
-    WrongConfiguration if there is no login.
+    ``WrongConfiguration`` if there is no login. ``setup``: further environment variables.
     """
     account = await server.request("account/read", {"refreshToken": False})
     if account.get("account") is not None or not account.get("requiresOpenaiAuth"):
@@ -41,5 +47,5 @@ async def log_in(server: AppServer, setup: Mapping[str, str]) -> None:
 
 
 def no_login() -> str:
-    """Error text for a missing login, with what to do."""
+    """Return the error text for a missing login; it says how to log in."""
     return f"Codex is not logged in: {to_log_in()} (docs/clients/codex/overview.md)"

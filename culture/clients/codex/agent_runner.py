@@ -64,7 +64,7 @@ class CodexRunner(QueuedRunner):
 
     @property
     def session_id(self) -> str | None:
-        """Id of the thread, to resume it later."""
+        """Return the id of the present thread, to resume it later; None without a thread."""
         return self._conversation.id if self._conversation is not None else None
 
     def think_deeper(self) -> None:
@@ -72,7 +72,7 @@ class CodexRunner(QueuedRunner):
         self._deeper = True
 
     async def open(self) -> None:
-        """Start the app server; resume the thread of the setup, or begin a new one."""
+        """Start the app server; resume the thread named in the setup, or begin a new one."""
         program, tools = options.program()
         self._server = server = AppServer(self._hear, self._answer, self.died)
         argv = [str(program), *account.arguments(self._environment), "app-server"]
@@ -92,7 +92,7 @@ class CodexRunner(QueuedRunner):
             raise
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Send a prompt or a command and wait for the end of the turn."""
+        """Send a prompt or a command to Codex, and return the turn when it has ended."""
         server, conversation = self._require_running()
         try:
             if prompt == CLEAR:
@@ -114,12 +114,12 @@ class CodexRunner(QueuedRunner):
         return self._turn(ended, collected)
 
     async def interrupt(self) -> None:
-        """Interrupt the running turn."""
+        """Interrupt Codex's running turn, if there is one; returns when it has ended."""
         if self._conversation is not None:
             await self._conversation.interrupt()
 
     async def close(self) -> None:
-        """End the program and all processes that it started."""
+        """End Codex and all processes that it started."""
         server, self._server = self._server, None
         whispering, self._whispering = self._whispering, []
         for whisper in whispering:
@@ -133,13 +133,16 @@ class CodexRunner(QueuedRunner):
         await end_all(self._token)
 
     async def thread_params(self, server: AppServer, note: str = "") -> Params:
-        """Parameters of the request that starts or resumes a thread."""
+        """Return the parameters of the request that starts or resumes a thread.
+
+        ``note`` is appended to the instructions.
+        """
         started = options.servers(await self.settings(server), self._environment)
         told = {"developerInstructions": added(self.setup.instructions, note)}
         return {**self._thread, **told, "config": {**self._thread["config"], **started}}
 
     async def settings(self, server: AppServer) -> Params:
-        """Codex's effective settings in the agent's folder."""
+        """Return Codex's effective settings in the agent's folder."""
         read = await server.request("config/read", {"includeLayers": False, "cwd": str(self.setup.directory)})
         return read.get("config") or {}
 
@@ -160,7 +163,10 @@ class CodexRunner(QueuedRunner):
         self._conversation, self._meter = CodexThread(server, opened), CodexUsage()
 
     def _effort(self, conversation: CodexThread) -> str:
-        """Reasoning effort of the next turn; sent with every turn, since Codex keeps the last one."""
+        """Return the reasoning effort of the next turn.
+
+        It is sent with every turn, since Codex keeps the one that was sent last.
+        """
         offered = self._efforts.get(conversation.model, [])
         deepest = options.DEEPEST if offered else options.DEEP
         return options.fitting(deepest if self._deeper else options.effort(self.setup.thinking), offered)
@@ -179,7 +185,7 @@ class CodexRunner(QueuedRunner):
         )
 
     async def _hear(self, method: str, params: Params) -> None:
-        """Process a notification of the app server: pass it on and count usage."""
+        """Process a notification of the app server: pass on output, and count usage."""
         self.touch()
         conversation = self._conversation
         own = conversation is not None and params.get("threadId") == conversation.id
@@ -207,7 +213,7 @@ class CodexRunner(QueuedRunner):
     def _began(self, conversation: CodexThread, turn: str) -> None:
         """Handle the start of a turn.
 
-        One without our prompt is interrupted if the agent may not work.
+        A turn that Codex began without a prompt is interrupted if the agent may not work.
         """
         self._meter.begin()
         asked = conversation.is_asked(turn)
@@ -229,7 +235,10 @@ class CodexRunner(QueuedRunner):
             self.ended_itself(self._turn(ended, self._turns.pop(ended["id"])))
 
     def _count(self, params: Params, conversation: CodexThread | None) -> None:
-        """Add reported tokens; the first report of a resumed thread only states its earlier usage."""
+        """Add the tokens that Codex reports for one of its threads.
+
+        The first report of a resumed thread only states its earlier usage. ``conversation``: None for another thread.
+        """
         usage = params["tokenUsage"]
         earlier = conversation is not None and params.get("turnId") != conversation.active
         self._meter.take(params["threadId"], usage, earlier=earlier)
@@ -243,13 +252,13 @@ class CodexRunner(QueuedRunner):
             await self.emit([block], self._conversation.model if self._conversation is not None else None)
 
     def _whisper(self) -> None:
-        """Send the supervisor's pending whispers to the agent, after a tool call."""
+        """Send the supervisor's pending whispers to the agent; called after a tool call."""
         if self.take_whispers is not None and (whispers := self.take_whispers()):
             # A task of its own: the reader must not wait for an answer.
             self._whispering.append(asyncio.create_task(self._deliver("\n".join(whispers)), name="a whisper to Codex"))
 
     async def _deliver(self, whisper: str) -> None:
-        """Add a whisper to the running turn, or else to the next prompt."""
+        """Add a whisper to the running turn, or to the next prompt if no turn runs."""
         if self._conversation is None or not await self._conversation.steer(whisper):
             self._late.append(whisper)
 
@@ -259,7 +268,10 @@ class CodexRunner(QueuedRunner):
         await asyncio.gather(*whispering)
 
     async def _answer(self, method: str, params: Params) -> Params | None:
-        """Answer a request of Codex: a permission, a question or a form."""
+        """Return the response to a request of Codex: a permission, a question or a form.
+
+        None if the method is unknown.
+        """
         self.touch()
         item = self._collected.items.get(str(params.get("itemId")), {})
         answer, why = await approvals.answered(method, params, item, self.setup.directory, self._ask, self._consult)
@@ -282,14 +294,17 @@ class CodexRunner(QueuedRunner):
 
 
 def _unable(refusal: AppServerError) -> Exception:
-    """The exception for a failed start; an error in Codex's settings is permanent."""
+    """Return the exception to raise for a failed start.
+
+    An error in Codex's settings is permanent (``WrongConfiguration``), any other is ``AgentDied``.
+    """
     if SETTINGS.search(str(refusal)):
         return WrongConfiguration(f"Codex does not understand its settings: {refusal}")
     return AgentDied(UNKNOWN_EXIT, str(refusal))
 
 
 async def _efforts(server: AppServer) -> dict[str, list[str]]:
-    """Supported efforts by model id."""
+    """Return the reasoning efforts that each model supports, by model id."""
     models = (await server.request("model/list", {})).get("data", ())
     return {each["id"]: [level["reasoningEffort"] for level in each["supportedReasoningEfforts"]] for each in models}
 

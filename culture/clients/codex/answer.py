@@ -31,9 +31,11 @@ _OWN = frozenset({"type", "id", "status", "tool", "server", "durationMs", "resul
 
 
 def command_of(line: str) -> str:
-    """The agent's command without the shell around it; the whole line if that is not plain.
+    """Return the command that Codex runs, without the shell around it.
 
-    A model may name any program as the shell: that must not run under a permission for the command.
+    The whole line is returned if it has another form: a model may name any program as the shell, and that must not
+    run
+    under a permission for the command.
     """
     try:
         words = shlex.split(line)
@@ -43,7 +45,7 @@ def command_of(line: str) -> str:
 
 
 def called(item: Item) -> dict[str, Any] | None:
-    """The ``tool_use`` block of an item, or None if the item is no tool call."""
+    """Return the ``tool_use`` block of an item, or None if the item is no tool call."""
     name: str
     given: dict[str, Any]
     match item:
@@ -63,7 +65,7 @@ def called(item: Item) -> dict[str, Any] | None:
 
 
 def result(item: Item) -> dict[str, Any] | None:
-    """The ``tool_result`` block of an ended item, or None if the item is no tool call."""
+    """Return the ``tool_result`` block of an ended item, or None if the item is no tool call."""
     if called(item) is None:
         return None
     error = item.get("error")
@@ -80,7 +82,7 @@ def result(item: Item) -> dict[str, Any] | None:
 
 
 def text_block(item: Item) -> dict[str, Any] | None:
-    """The ``text`` or ``thinking`` block of an item, or None."""
+    """Return the ``text`` or ``thinking`` block of an item, or None if it is neither."""
     match item:
         case {"type": "agentMessage", "text": str(text)} if text:
             return {"type": "text", "text": text}
@@ -91,7 +93,7 @@ def text_block(item: Item) -> dict[str, Any] | None:
 
 @dataclass(slots=True)
 class CodexAnswer:
-    """Text, tools and items of a turn so far."""
+    """Text, tool calls and items of a turn so far."""
 
     text: str = ""
     tools: list[str] = field(default_factory=list)
@@ -104,7 +106,10 @@ class CodexAnswer:
     """Tokens used by the end of the turn."""
 
     def begin(self, item: Item, *, own: bool) -> dict[str, Any] | None:
-        """Record an item that begins; return its ``tool_use`` block, or None if it is no tool call."""
+        """Record an item that begins; return its ``tool_use`` block, or None if it is no tool call.
+
+        ``own``: the item is of the agent's own thread, not of a sub-agent's.
+        """
         self.items[str(item.get("id"))] = item
         call = called(item)
         if call is not None and own:
@@ -122,7 +127,7 @@ class CodexAnswer:
 
 
 class CodexUsage:
-    """Tokens of the current turn and size of the context, from running totals."""
+    """Computes the tokens of the current turn and the size of the context from running totals."""
 
     def __init__(self) -> None:
         self.fullness: float | None = None
@@ -145,18 +150,18 @@ class CodexUsage:
         self._before.setdefault(thread, total - last)
 
     def measure(self, usage: dict[str, Any]) -> None:
-        """Compute the context percentage from the last model call."""
+        """Compute how full the context is, in %, from the last model call's usage."""
         if window := usage.get("modelContextWindow"):
             self.fullness = 100 * usage["last"]["totalTokens"] / window
 
     @property
     def used(self) -> int:
-        """Tokens of the turn so far."""
+        """Return the tokens of the turn so far."""
         return sum(max(total - self._before.get(thread, total), 0) for thread, total in self._totals.items())
 
 
 def failure(turn: dict[str, Any]) -> str:
-    """Error text of a failed turn; empty if it succeeded."""
+    """Return the error text of a failed turn; "" if it succeeded."""
     if turn.get("status") == "interrupted":
         return "interrupted"
     if turn.get("status") != "failed":
@@ -167,15 +172,12 @@ def failure(turn: dict[str, Any]) -> str:
 
 
 def is_full(turn: dict[str, Any]) -> bool:
-    """Whether the turn failed because the context is full."""
+    """Return whether the turn failed because the context is full."""
     return reason(turn) == FULL or TOO_LONG in str((turn.get("error") or {}).get("message"))
 
 
 def _plain(text: str) -> str:
-    """The message inside an error that is JSON from the model provider.
-
-    Else the error text itself.
-    """
+    """Return the message in an error text that is JSON from the model provider, else the text."""
     try:
         return str(json.loads(text)["error"]["message"])
     except (ValueError, TypeError, LookupError):
@@ -183,7 +185,7 @@ def _plain(text: str) -> str:
 
 
 def reason(turn: dict[str, Any]) -> str:
-    """Codex's error code of a turn; empty without an error."""
+    """Return Codex's error code of a turn; "" without an error."""
     info = (turn.get("error") or {}).get("codexErrorInfo")
     return next(iter(info), "") if isinstance(info, dict) else str(info or "")
 
@@ -195,7 +197,10 @@ def _status(error: dict[str, Any]) -> int | None:
 
 
 def quotas(limits: dict[str, Any]) -> list[Quota]:
-    """Rate limit windows of a subscription that have a share and an end, as quotas."""
+    """Return the rate limit windows of a subscription as quotas.
+
+    Windows without a time at which they reset are left out.
+    """
     windows = [each for each in (limits.get("primary"), limits.get("secondary")) if each]
     return [
         Quota(_span(each.get("windowDurationMins")), each["usedPercent"] / 100, float(each["resetsAt"]))
@@ -205,11 +210,11 @@ def quotas(limits: dict[str, Any]) -> list[Quota]:
 
 
 def freed(windows: Sequence[Quota]) -> float | None:
-    """Time (seconds since 1970) when the used-up quotas reset; None if no quota is used up."""
+    """Return when the used-up quotas reset, in seconds since 1970; None if none is used up."""
     return max((each.resets for each in windows if each.used >= 1), default=None)
 
 
 def _span(minutes: int | None) -> str:
-    """Name of a quota's time window by its length, such as ``5_hour``."""
+    """Return the name of a quota's time window by its length, such as ``5_hour``."""
     hours = (minutes or 0) / 60
     return f"{hours / 24:.0f}_day" if hours >= 24 else f"{hours:.0f}_hour"

@@ -34,7 +34,10 @@ class AppServerError(Exception):
 
 
 class AppServer:
-    """A running app server; reads all the time, so that its death is noticed at once."""
+    """A running Codex app server; its messages are read all the time.
+
+    So its death is noticed at once.
+    """
 
     def __init__(
         self,
@@ -54,9 +57,9 @@ class AppServer:
         self._code: int | None = None
 
     async def start(self, argv: Sequence[str], cwd: Path, environment: Mapping[str, str]) -> None:
-        """Start the app server in its own process session and initialize it.
+        """Start the app server in its own process session and initialize the connection.
 
-        AgentDied if it exits at once.
+        ``AgentDied`` if it exits at once.
         """
         try:
             self._process = process = await spawn(argv, cwd, environment, stderr=PIPE)
@@ -73,7 +76,7 @@ class AppServer:
         self._write({"method": "initialized"})
 
     async def request(self, method: str, params: Params) -> Params:
-        """Send a JSON-RPC request and return its result; raises AppServerError or AgentDied."""
+        """Send a JSON-RPC request and return its result; raises ``AppServerError`` or ``AgentDied``."""
         number = next(self._numbers)
         answer: asyncio.Future[Params] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
@@ -89,14 +92,14 @@ class AppServer:
             del self._waiting[number]
 
     def withdraw(self, number: int | str) -> None:
-        """Cancel our pending answer to this request of the app server."""
+        """Cancel the pending answer to the app server's request with this number."""
         if (answering := self._answering.get(number)) is not None:
             answering.cancel()
 
     async def leave(self) -> None:
-        """Close the app server's input and kill its process after a timeout.
+        """Close the app server's input, and kill its process after a timeout.
 
-        Its children are not ended here.
+        Processes that it started are not ended here.
         """
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
@@ -150,7 +153,7 @@ class AppServer:
                     waiting.set_result(message.get("result") or {})
 
     async def _answer(self, number: int | str, method: str, params: Params) -> None:
-        """Answer a request of the app server; takes as long as people need for a decision."""
+        """Send the answer to a request of the app server, however long people need for a decision."""
         try:
             if (result := await self._asked(method, params)) is not None:
                 self._write({"id": number, "result": result})
@@ -184,7 +187,7 @@ class AppServer:
 
 
 def with_tools(environment: Mapping[str, str], folder: Path | None) -> dict[str, str]:
-    """The environment with the folder of Codex's bundled programs added to PATH."""
+    """Return the environment with the folder of Codex's bundled programs added to PATH."""
     if folder is None:
         return dict(environment)
     path = environment.get("PATH") or os.environ.get("PATH", "")

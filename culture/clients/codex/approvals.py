@@ -15,7 +15,10 @@ CANCEL = {"decision": "cancel"}
 async def answered(
     method: str, params: dict[str, Any], item: Item, folder: Path, ask: Ask, consult: Consult
 ) -> tuple[dict[str, Any] | None, str]:
-    """The answer to an approval request (None: unknown method), and the reason of a refusal."""
+    """Return the answer to an approval request, and the reason if it was refused.
+
+    The answer is None if the method is unknown. ``item``: the item that needs approval.
+    """
     match method:
         case "item/tool/requestUserInput":
             return await user_questions.answered(params, consult), ""
@@ -39,9 +42,9 @@ async def answered(
 
 
 def _command(params: dict[str, Any]) -> tuple[str, dict[str, object]]:
-    """Tool name and input of a command.
+    """Return tool name and input of a command for which Codex requests approval.
 
-    The name is ``Escalation`` if it wants extra permissions.
+    The name is ``Escalation`` if the command needs extra permissions.
     """
     more = _details(params, "networkApprovalContext", "additionalPermissions")
     command = {"command": command_of(params.get("command") or "")}
@@ -61,7 +64,7 @@ def _change(params: dict[str, Any], item: Item, folder: Path) -> dict[str, objec
 
 
 def _diff(change: dict[str, Any], path: str) -> str:
-    """The diff of one change; computed for added and deleted files."""
+    """Return the diff of one changed file; computed here for added and deleted files."""
     text = str(change["diff"])
     match change.get("kind"):
         case {"type": "add"}:
@@ -74,6 +77,9 @@ def _diff(change: dict[str, Any], path: str) -> str:
 
 
 def _details(params: dict[str, Any], *names: str) -> dict[str, object]:
-    """Those of the named parameters that are set, with the agent's reason as ``description``."""
+    """Return those of the named parameters that are set, and the agent's reason.
+
+    The reason has the name ``description``.
+    """
     details: dict[str, object] = {name: params[name] for name in names if params.get(name)}
     return {**details, "description": params["reason"]} if params.get("reason") else details

@@ -16,7 +16,7 @@ OWN_PROVIDER = "openai"
 
 
 class CodexThread:
-    """A started or resumed thread."""
+    """A started or resumed thread of Codex: its turns, one at a time."""
 
     def __init__(self, server: AppServer, opened: Params) -> None:
         self.id = str(opened["thread"]["id"])
@@ -31,11 +31,11 @@ class CodexThread:
         self._news = asyncio.Event()
 
     def is_asked(self, turn: str) -> bool:
-        """Whether a turn has a prompt of ours; Codex begins some by itself."""
+        """Return whether culture sent the turn's prompt; Codex begins some turns by itself."""
         return self._beginning or turn == self._asked
 
     def notice(self, method: str, params: Params) -> None:
-        """Record the start or the end of a turn, from a notification."""
+        """Record the start or the end of a turn, from a notification of the app server."""
         match method:
             case "turn/started":
                 self.active, self._beginning = params["turn"]["id"], False
@@ -45,23 +45,26 @@ class CodexThread:
         self._news.set()
 
     async def ask(self, prompt: str, effort: str, *, outside: bool) -> Params:
-        """Send a prompt once the thread is idle, and wait for the end of its turn."""
+        """Send a prompt once the thread is idle, and return the turn when it has ended.
+
+        ``outside``: the prompt has text from IRC, and is sent marked as such.
+        """
         given = self._from_outside(prompt) if outside else _own(prompt)
         began = await self._begin("turn/start", {"effort": effort, **given})
         self._asked = began["turn"]["id"]
         return await self._ended(began["turn"]["id"])
 
     async def compact(self) -> Params:
-        """Compact the thread's context; returns the turn that did so."""
+        """Compact the thread's context; returns the turn that did so, when it has ended."""
         await self._begin("thread/compact/start", {})
         while self._beginning:
             await self._change()
         return await self._ended(self.active or next(iter(self._over)))
 
     async def steer(self, text: str, outside: str = "") -> bool:
-        """Add text of ours and of others (``outside``) to the running turn.
+        """Add ``text``, and ``outside`` from other people, to the running turn.
 
-        Return False if no turn runs.
+        Return False if no turn runs, or Codex refuses.
         """
         if self.active is None:
             return False
@@ -74,7 +77,7 @@ class CodexThread:
         return True
 
     async def interrupt(self) -> None:
-        """Interrupt the running turn; returns when it has ended, or after a timeout."""
+        """Interrupt the running turn; returns when the turn has ended, or after a timeout."""
         try:
             async with asyncio.timeout(INTERRUPT_PATIENCE):
                 while self._beginning:
@@ -88,7 +91,7 @@ class CodexThread:
             log.warning("Codex cannot be interrupted: %s", error)
 
     async def end_commands(self, items: set[str]) -> None:
-        """Terminate the running commands of these items."""
+        """Terminate the commands in the background that these items started."""
         try:
             running = await self._server.request("thread/backgroundTerminals/list", {"threadId": self.id})
             for each in running.get("data", ()):
@@ -104,7 +107,10 @@ class CodexThread:
         return _tagged(prompt)
 
     async def _begin(self, method: str, params: Params) -> Params:
-        """Start a turn once the thread is idle: input sent earlier would join the running turn."""
+        """Start a turn once the thread is idle, and return the app server's response.
+
+        Input that is sent while a turn runs would join that turn.
+        """
         while self.active is not None:
             await self._change()
         self._over.clear()

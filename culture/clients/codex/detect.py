@@ -32,7 +32,7 @@ ELSEWHERE = {"cli_auth_credentials_store", "profile", "openai_base_url"}
 
 
 def found() -> tuple[Found, ...]:
-    """The program in the Codex package, with its version and login."""
+    """Return the program in the Codex package, with its version and login."""
     version = package_version(PACKAGE)
     if version is None:
         return (Found(PROGRAM, remedy=installing("codex")),)
@@ -41,7 +41,7 @@ def found() -> tuple[Found, ...]:
 
 
 def to_log_in() -> str:
-    """Text with the steps to log in."""
+    """Return a text with the steps to log in to Codex."""
     package = find_spec(BUNDLE)
     program = Path(package.origin).parent / "bin" / "codex" if package and package.origin else "codex"
     typed = shlex.quote(str(program))
@@ -49,12 +49,12 @@ def to_log_in() -> str:
 
 
 def home(environment: Mapping[str, str]) -> Path:
-    """Folder of Codex's settings and login."""
+    """Return the path of the folder of Codex's settings and login."""
     return Path(environment.get("CODEX_HOME") or home_of(environment) / ".codex")
 
 
 def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
-    """State of the login for the configured provider, and the file or variable it is in."""
+    """Return the login state of the configured provider, and where the login was found."""
     settings = read_mapping(home(environment) / "config.toml", tomllib.loads)
     provider = settings.get("model_provider", OWN_PROVIDER)
     if provider != OWN_PROVIDER:

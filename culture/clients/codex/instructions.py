@@ -18,5 +18,8 @@ only when a new task needs nothing of the old one. What you must not lose, write
 
 
 def added(instructions: str, note: str = "") -> str:
-    """Codex's developer instructions: harness instructions, ours, and a note."""
+    """Return Codex's developer instructions.
+
+    They are the agent's instructions, those of culture for Codex, and ``note``.
+    """
     return joined(instructions, INSTRUCTIONS, note)

@@ -26,7 +26,10 @@ OURS = "CULTURE_"
 
 
 def program() -> tuple[Path, Path | None]:
-    """Path of the program in the Codex package, and of its folder of bundled tools."""
+    """Return the paths of the program in the Codex package, and of its bundled tools' folder.
+
+    ``WrongConfiguration`` if the package is incomplete.
+    """
     try:
         return bundled_codex_path(), bundled_path_dir()
     except FileNotFoundError as error:
@@ -36,9 +39,9 @@ def program() -> tuple[Path, Path | None]:
 
 
 def effort(thinking: str) -> str:
-    """Codex's reasoning effort for a ``thinking`` setting.
+    """Return Codex's reasoning effort for a ``thinking`` setting.
 
-    WrongConfiguration if the setting is unknown.
+    ``WrongConfiguration`` if the setting is unknown.
     """
     wanted = OTHER_NAMES.get(thinking, thinking)
     if wanted not in EFFORTS:
@@ -47,25 +50,34 @@ def effort(thinking: str) -> str:
 
 
 def fitting(wanted: str, offered: Sequence[str]) -> str:
-    """The offered reasoning effort nearest to ``wanted``; ``wanted`` itself if none is offered."""
+    """Return the offered reasoning effort nearest to ``wanted``.
+
+    That is ``wanted`` itself if no known effort is offered.
+    """
     known = [level for level in offered if level in EFFORTS]
     return min(known, key=lambda level: abs(EFFORTS.index(level) - EFFORTS.index(wanted)), default=wanted)
 
 
 def ours(environment: Mapping[str, str]) -> dict[str, str]:
-    """Our environment variables, which mark the agent's processes and lead them to its daemon."""
+    """Return culture's environment variables.
+
+    They mark the agent's processes and lead these to the agent's daemon.
+    """
     return {name: value for name, value in environment.items() if name.startswith(OURS)}
 
 
 def servers(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Codex settings that pass our environment variables to the MCP servers that Codex starts."""
+    """Return Codex settings that pass culture's environment variables to MCP servers.
+
+    Those are the servers that Codex starts, according to ``settings``.
+    """
     started = [name for name, each in (settings.get("mcp_servers") or {}).items() if each.get("command")]
     known = ours(environment).items()
     return {f"mcp_servers.{server}.env.{name}": value for server in started for name, value in known}
 
 
 def thread(setup: RunnerSetup, environment: Mapping[str, str]) -> dict[str, Any]:
-    """Parameters to start or resume a thread."""
+    """Return the parameters to start or resume a thread, from the agent's settings."""
     check_directory(setup.directory)
     wanted = {
         "cwd": str(setup.directory),

@@ -24,16 +24,16 @@ LEAN: dict[str, object] = {
 
 
 class CodexSupervisor(Supervisor):
-    """Asks Codex with the agent's login, in processes of its own."""
+    """Asks Codex for verdicts with the agent's login, in processes of its own."""
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
         effort(setup.thinking)
 
     async def judge(self, prompt: str) -> str:
-        """Send the prompt to the model once, without retries, and return its verdict.
+        """Send the prompt to the supervisor's model once, without retries, and return its verdict.
 
-        NoJudgement if it gives none.
+        ``NoJudgement`` if the model gives none.
         """
         setup = self.setup
         judge = _Judge(
@@ -62,12 +62,12 @@ class CodexSupervisor(Supervisor):
 
 
 class _Judge(CodexRunner):
-    """A runner for one question in an ephemeral thread."""
+    """A runner for one question of the supervisor, in a thread that Codex does not store."""
 
     outside = False
 
     async def thread_params(self, server: AppServer, note: str = "") -> Params:
-        """Thread parameters with the supervisor's instructions only, and no environment."""
+        """Return thread parameters with the supervisor's instructions only, without shell and files."""
         others = {
             f"mcp_servers.{name}.enabled": False for name in (await self.settings(server)).get("mcp_servers") or ()
         }

@@ -11,7 +11,10 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(params: Mapping[str, Any], consult: Consult) -> dict[str, Any]:
-    """People's answers to Codex's question; secrets are not asked for in a channel."""
+    """Return people's answers to Codex's questions.
+
+    A secret is not asked for in a channel; its answer says so.
+    """
     questions = [each for each in params.get("questions") or () if isinstance(each, dict)]
     if any(each.get("isSecret") for each in questions):
         reply = FormReply(why="secrets are not asked for in a room")
@@ -27,7 +30,7 @@ def _field(question: Mapping[str, Any]) -> FormField:
 
 
 async def elicited(params: Mapping[str, Any], consult: Consult) -> dict[str, Any]:
-    """People's answer to a form of an MCP server; forms by URL are declined."""
+    """Return people's answer to a form of an MCP server; forms by URL are declined."""
     schema = params.get("requestedSchema")
     if not isinstance(schema, dict) or params.get("mode", "form") != "form":
         return accepted(None)
@@ -36,12 +39,12 @@ async def elicited(params: Mapping[str, Any], consult: Consult) -> dict[str, Any
 
 
 def accepted(content: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The response to a form: accept with ``content``, or decline if it is None."""
+    """Return the response to a form: accept with ``content``, or decline if it is None."""
     return {"action": "decline" if content is None else "accept", "content": content}
 
 
 def tool_call(params: Mapping[str, Any]) -> tuple[str, dict[str, object]]:
-    """Tool name and input of an MCP tool call for which Codex asks permission by a form."""
+    """Return name and input of an MCP tool for which Codex requests permission by a form."""
     about = params.get("_meta") or {}
     given = {"message": params.get("message"), **{name: value for name, value in about.items() if name != "persist"}}
     return f"{params.get('serverName')}.{about.get('tool_name') or 'tool'}", given

@@ -77,15 +77,18 @@ class CopilotRunner(QueuedRunner):
 
     @property
     def session_id(self) -> str | None:
-        """Id of the session, to resume it later."""
+        """Return the id of the present session, to resume it later; None without a session."""
         return self._session
 
     def think_deeper(self) -> None:
-        """Use a higher effort for the next prompt that is no command."""
+        """Use a higher reasoning effort for the next prompt that is not a command."""
         self._deeper = True
 
     async def open(self) -> None:
-        """Use a higher reasoning effort for the next prompt that is not a command."""
+        """Start the Copilot CLI; resume the session named in the setup, or begin a new one.
+
+        ``WrongConfiguration`` if it is not logged in, ``AgentDied`` if it does not begin.
+        """
         self._spent, self._fullness = 0, None
         chosen = self._options
         live = self._live = await CopilotProcess.start(
@@ -104,7 +107,7 @@ class CopilotRunner(QueuedRunner):
             raise AgentDied(UNKNOWN_EXIT, str(error) or "the Copilot CLI does not begin") from error
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Send a prompt or a command and wait until the program is idle."""
+        """Send a prompt or a command to Copilot, and return the turn once the program is idle."""
         live, talk = self._require_running()
         if prompt == CLEAR:
             return await self._clear(live, talk)
@@ -116,12 +119,12 @@ class CopilotRunner(QueuedRunner):
         return self._turn(collected)
 
     async def interrupt(self) -> None:
-        """Interrupt the running turn."""
+        """Interrupt Copilot's running turn, if there is one; returns when it has ended."""
         if self._talk is not None:
             await self._talk.interrupt()
 
     async def close(self) -> None:
-        """End the program and all processes that it started."""
+        """End the Copilot CLI and all processes that it started."""
         live, self._live = self._live, None
         talk, self._talk = self._talk, None
         self._questions.forget()
@@ -130,7 +133,7 @@ class CopilotRunner(QueuedRunner):
             await talk.close()
 
     async def _greet(self, live: CopilotProcess) -> None:
-        """Record the Copilot CLI's version; WrongConfiguration if the program is not logged in."""
+        """Record the Copilot CLI's version; ``WrongConfiguration`` if it is not logged in."""
         status = await live.client.get_status()
         note_version(self.setup.nick, Found(PROGRAM, status.version, tried=TRIED))
         if self._options.provider is not None or known_login(self._options.environment)[0] is not Login.MISSING:
@@ -140,7 +143,10 @@ class CopilotRunner(QueuedRunner):
             raise WrongConfiguration(f"{self.setup.nick}: {not_logged_in()}")
 
     async def _resume(self, live: CopilotProcess) -> CopilotSession:
-        """Resume the session of the setup; begin a new one if none is given or it no longer exists."""
+        """Resume the session named in the setup, and return it.
+
+        A new one begins if none is named or it no longer exists.
+        """
         if self.setup.resume is None:
             return await self._begin(live)
         try:
@@ -157,7 +163,7 @@ class CopilotRunner(QueuedRunner):
         talk.session, self._session = session, session.session_id
 
     def _details(self, note: str = "") -> dict[str, Any]:
-        """Parameters to start or resume a session."""
+        """Return the parameters to start or resume a session; ``note``: added to the instructions."""
         return {
             "model": self._options.model,
             "provider": self._options.provider,
@@ -191,10 +197,7 @@ class CopilotRunner(QueuedRunner):
             await talk.think(usual)
 
     async def _clear(self, live: CopilotProcess, talk: CopilotConversation) -> Turn:
-        """Start a new session in the same process, for the command ``clear``.
-
-        Returns the turn's result.
-        """
+        """Start a new session in the same process, for the command ``clear``; return an empty turn."""
         before = talk.session
         try:
             self._settle(talk, await self._begin(live))
@@ -211,7 +214,7 @@ class CopilotRunner(QueuedRunner):
         return collected.turn(spent, self._fullness, own_provider=self._options.provider is not None)
 
     def _hear(self, event: SessionEvent) -> None:
-        """Put an event of the program into the queue of the conversation."""
+        """Queue an event of the Copilot CLI for the conversation; kill the CLI if the queue is full."""
         self.touch()
         if self._live is None or self._talk is None:
             return
@@ -222,7 +225,10 @@ class CopilotRunner(QueuedRunner):
             self._live.kill()
 
     async def _said(self, event: SessionEvent) -> None:
-        """Process an event: pass on output and count usage; for sub-agents only count usage."""
+        """Process an event of the Copilot CLI: pass on output and count usage.
+
+        Of a sub-agent's events only the usage is counted.
+        """
         self._shells.note(event.data)
         match event.data:
             case AssistantUsageData() as usage:
@@ -244,7 +250,10 @@ class CopilotRunner(QueuedRunner):
             self.used(self._spent)
 
     async def _decide(self, request: PermissionRequest, _invocation: PermissionInvocation) -> PermissionRequestResult:
-        """Decide a permission request: allow it, or ask people if ``permission`` is ``ask``."""
+        """Return Copilot's permission for a tool: given at once, or by people.
+
+        People are asked if the setting ``permission_mode`` is ``ask``, or the organisation's policy requires it.
+        """
         self.touch()
         # Requests that the organisation's policy requires are always asked.
         if not self._asks and not getattr(request, "managed_approval_required", False):
@@ -263,7 +272,10 @@ class CopilotRunner(QueuedRunner):
     async def _before_prompt(
         self, given: UserPromptSubmittedHookInput, _where: dict[str, str]
     ) -> UserPromptSubmittedHookOutput | None:
-        """Block a prompt that we did not send, after storing it as news for the agent."""
+        """Block a prompt that culture did not send, after storing it as news for the agent.
+
+        Called by Copilot's hook before a prompt reaches the model; None lets the prompt pass.
+        """
         self.touch()
         if self._asked is not None and is_same_prompt(given["prompt"], self._asked):
             return None

@@ -23,7 +23,7 @@ NO_LOGIN = "No GitHub OAuth token"
 
 
 def normalised(said: AssistantMessageData) -> list[dict[str, Any]]:
-    """Content blocks in the format of the runner contract."""
+    """Return a message's content blocks in the format that all runners emit."""
     blocks: list[dict[str, Any]] = []
     if said.reasoning_text:
         blocks.append({"type": "thinking", "thinking": said.reasoning_text})
@@ -36,25 +36,25 @@ def normalised(said: AssistantMessageData) -> list[dict[str, Any]]:
 
 
 def result(done: ToolExecutionCompleteData) -> dict[str, Any]:
-    """The ``tool_result`` block of an ended tool call."""
+    """Return the ``tool_result`` block of an ended tool call."""
     output = done.error.message if done.error is not None else done.result.content if done.result is not None else ""
     code = done.shell_execution.exit_code if done.shell_execution is not None else 0
     return tool_result(done.tool_call_id, output, failed=not done.success or bool(code))
 
 
 def tokens(usage: AssistantUsageData | CompactionCompleteCompactionTokensUsed | None) -> int:
-    """Sum of input (including cached) and output tokens."""
+    """Return the sum of input (including cached) and output tokens; 0 for None."""
     return ((usage.input_tokens or 0) + (usage.output_tokens or 0)) if usage is not None else 0
 
 
 def not_logged_in() -> str:
-    """Error text for a missing login, with what to do."""
+    """Return the error text for a missing login; it says how to log in."""
     return f"Copilot is not logged in: {TO_LOG_IN} (docs/clients/copilot/overview.md)"
 
 
 @dataclass(slots=True)
 class CopilotAnswer:
-    """Text, tools and error of a turn so far."""
+    """Text, tool calls and error of a turn so far."""
 
     text: str = ""
     tools: list[str] = field(default_factory=list)
@@ -70,11 +70,14 @@ class CopilotAnswer:
         self.tools.extend(call.name for call in said.tool_requests or ())
 
     def fail(self, error: SessionErrorData) -> None:
-        """Record an error."""
+        """Record an error of the session as the reason why the turn failed."""
         self.error, self.trouble = error.message, error.error_type
 
     def turn(self, spent: int, fullness: float | None, *, own_provider: bool) -> Turn:
-        """The turn's result, in the format of the runner contract."""
+        """Return the turn's result in the format that all runners return.
+
+        ``spent``: its tokens; ``fullness``: of the context, in %; ``own_provider``: the model is not GitHub's.
+        """
         return Turn(
             text=self.text,
             error=INTERRUPTED if self.interrupted else self._why(own_provider),

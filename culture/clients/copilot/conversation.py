@@ -53,7 +53,7 @@ HEARD = (
 
 
 class PendingPrompt:
-    """A prompt that was sent, its output so far, and a future for its end."""
+    """A prompt that was sent to Copilot, its output so far, and a future for its end."""
 
     def __init__(self) -> None:
         self.collected = CopilotAnswer()
@@ -64,7 +64,7 @@ class PendingPrompt:
         self.interrupting = False
 
     def take(self, event: SessionEvent) -> None:
-        """Update the prompt's state from an event.
+        """Update the prompt's output and state from an event of the session.
 
         Events before the prompt's own message are ignored.
         """
@@ -92,7 +92,7 @@ class PendingPrompt:
 
 
 class CopilotConversation:
-    """A session of the program; handles its events in order."""
+    """A session of Copilot; handles its events in order."""
 
     def __init__(self, said: Callable[[SessionEvent], Awaitable[None]]) -> None:
         self.session: CopilotSession | None = None
@@ -105,7 +105,7 @@ class CopilotConversation:
         self._listener = asyncio.create_task(self._listen(), name="what Copilot says")
 
     def hear(self, event: SessionEvent) -> None:
-        """Put an event of the session into the queue; QueueFull if too many are waiting."""
+        """Put an event of the session into the queue; ``QueueFull`` if too many are waiting."""
         if isinstance(event.data, HEARD):
             self._events.put_nowait(event)
 
@@ -115,7 +115,10 @@ class CopilotConversation:
             self._asked.over.set_exception(AgentDied(code))
 
     async def ask(self, prompt: str) -> CopilotAnswer:
-        """Send a prompt and wait for its end; AgentDied if the process ends first."""
+        """Send a prompt and return its output when it has ended.
+
+        ``AgentDied`` if the process ends first.
+        """
         asked = self._asked = PendingPrompt()
         self._named.clear()
         try:
@@ -130,7 +133,7 @@ class CopilotConversation:
         return asked.collected
 
     async def compact(self) -> CopilotAnswer:
-        """Compact the session's context."""
+        """Compact the session's context, and return the outcome as the output of a prompt."""
         asked = self._asked = PendingPrompt()
         try:
             result = await self._require_session().rpc.history.compact()
@@ -146,7 +149,7 @@ class CopilotConversation:
         return asked.collected
 
     async def interrupt(self) -> None:
-        """Interrupt the running prompt; returns when it has ended, or after a timeout."""
+        """Interrupt the running prompt; returns when the prompt has ended, or after a timeout."""
         asked, session = self._asked, self.session
         if asked is None or session is None:
             return
@@ -157,7 +160,7 @@ class CopilotConversation:
         await asyncio.wait([asked.over], timeout=INTERRUPT_PATIENCE)
 
     async def think(self, level: str) -> None:
-        """Set the reasoning effort from the next model call on."""
+        """Set the reasoning effort from the next model call on; a failure is only logged."""
         try:
             session = self._require_session()
             now = await session.rpc.model.get_current()

@@ -32,9 +32,9 @@ _LOGGED_IN = re.compile(r'"last_?logged_?in_?user"\s*:\s*["{]', re.IGNORECASE)
 
 
 def found() -> tuple[Found, ...]:
-    """The Copilot CLI, with its version and login.
+    """Return the Copilot CLI found on this machine, with its version and login.
 
-    With a remedy if the CLI or its SDK is missing.
+    If the CLI or its SDK is missing, the result says how to install it.
     """
     if package_version(SDK) is None:
         return (Found(PROGRAM, remedy=installing("copilot")),)
@@ -47,13 +47,16 @@ def found() -> tuple[Found, ...]:
 
 
 def program(name: str, environment: Mapping[str, str]) -> Path | None:
-    """Path of the program; the binary itself, not the script that npm installs."""
+    """Return the path of the program; of the binary itself, not the script that npm installs.
+
+    None if the program is not found.
+    """
     path = located(str(Path(name).expanduser()) if "/" in name else name, environment)
     return path and (_behind(path.resolve()) or path)
 
 
 def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
-    """State of the GitHub login, and the variable or file it comes from."""
+    """Return the state of the GitHub login, and the variable or file that it comes from."""
     if variable := first_set(TOKENS, environment):
         return Login.READY, variable
     home = home_of(environment)
@@ -66,7 +69,10 @@ def known_login(environment: Mapping[str, str]) -> tuple[Login, str]:
 
 
 def _behind(script: Path) -> Path | None:
-    """The binary that npm's start script runs: killing only the script would leave the binary running."""
+    """Return the binary that npm's start script runs, or None if ``script`` is no such script.
+
+    Killing only the script would leave the binary running.
+    """
     if script.suffix != ".js":
         return None
     places = (script.parent.parent, script.parent / "node_modules/@github")

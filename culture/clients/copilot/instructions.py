@@ -17,5 +17,8 @@ about architecture, or when a whisper says [THINK_DEEPER]. Go back to ordinary t
 
 
 def appended(instructions: str, note: str = "") -> str:
-    """Text appended to Copilot's system prompt: harness instructions, ours, and a note."""
+    """Return the text appended to Copilot's system prompt.
+
+    It has the agent's instructions, those of culture for Copilot, and ``note``.
+    """
     return joined(instructions, INSTRUCTIONS, note)

@@ -49,7 +49,7 @@ def read(
     model: str | None,
     thinking: str,
 ) -> CopilotOptions:
-    """Validate an agent's settings for Copilot; WrongConfiguration says what is wrong."""
+    """Return an agent's validated settings for Copilot; ``WrongConfiguration`` on mistakes."""
     check_directory(directory)
     everything = {**os.environ, **environment}
     provider = _provider(options.get("provider"), everything)
@@ -66,7 +66,10 @@ def read(
 
 
 def effort(thinking: str) -> ReasoningEffort | None:
-    """Reasoning effort for a ``thinking`` setting; None leaves the choice to the model."""
+    """Return the reasoning effort for a ``thinking`` setting; None: the model's own choice.
+
+    ``WrongConfiguration`` if the setting is unknown.
+    """
     if thinking in LEFT_TO_THE_MODEL:
         return None
     if thinking not in EFFORTS:
@@ -75,7 +78,7 @@ def effort(thinking: str) -> ReasoningEffort | None:
 
 
 def asks(options: Mapping[str, object]) -> bool:
-    """Whether the settings make the agent ask people for permissions.
+    """Return whether the settings make the agent ask people for permissions.
 
     By default it works without asking.
     """
@@ -95,7 +98,7 @@ def _program(named: object, environment: Mapping[str, str]) -> Path:
 
 
 def _secret(given: object) -> str | None:
-    """Name of the environment variable with the provider's API key."""
+    """Return the name of the environment variable with the provider's API key, or None."""
     return given.get(_KEY) if isinstance(given, dict) else None
 
 

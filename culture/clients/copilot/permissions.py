@@ -15,9 +15,9 @@ from copilot.session_events import (
 
 
 def wanted(request: PermissionRequest) -> tuple[str, Mapping[str, object]]:
-    """Tool name and input of a permission request.
+    """Return tool name and input of a permission request.
 
-    Names as in patterns like ``Bash(git status:*)``.
+    The name is one that people write in patterns like ``Bash(git status:*)``.
     """
     match request:
         case PermissionRequestShell():

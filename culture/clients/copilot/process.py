@@ -33,14 +33,17 @@ Lost = Callable[[int], Awaitable[None]]
 
 
 class _Complaints(deque[str]):
-    """The last lines of standard error, to report with a death; the SDK would keep all."""
+    """The last lines of the Copilot CLI's standard error, to report when it dies.
+
+    The SDK would keep all lines.
+    """
 
     def append(self, line: str) -> None:
         super().append(line[:COMPLAINT])
 
 
 class CopilotProcess:
-    """A running program and its SDK client."""
+    """A running Copilot CLI and the SDK's client for it."""
 
     def __init__(self, client: CopilotClient, token: str, lost: Lost | None = None) -> None:
         self.client = client
@@ -59,7 +62,10 @@ class CopilotProcess:
         lost: Lost | None = None,
         sandbox: Sandbox | None = None,
     ) -> "CopilotProcess":
-        """Start the program; AgentDied if it does not start."""
+        """Start the Copilot CLI; ``AgentDied`` if it does not start.
+
+        ``token`` marks its processes; ``lost`` is called with the exit code when it dies.
+        """
         connection = RuntimeConnection.for_stdio(path=SETSID, args=inside(sandbox, [str(program)], environment))
         client = CopilotClient(
             connection=connection, working_directory=str(directory), env=dict(environment), log_level="error"
@@ -76,12 +82,12 @@ class CopilotProcess:
         return cls(client, token, lost)
 
     def kill(self) -> None:
-        """Kill the process at once; its death is reported as usual."""
+        """Kill the Copilot CLI at once; its death is reported as usual."""
         self._killed = True
         self._process.kill()
 
     async def leave(self) -> None:
-        """Stop the program; after a timeout kill it with all processes it started."""
+        """Stop the Copilot CLI; after a timeout kill it with all processes that it started."""
         if self._watch is not asyncio.current_task():
             self._watch.cancel()
             await asyncio.wait([self._watch])
@@ -118,7 +124,7 @@ def _process(client: CopilotClient) -> subprocess.Popen[bytes]:
 
 
 async def _end(client: CopilotClient, token: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
-    """Kill all processes of the program, and close the pipes that the SDK leaves open."""
+    """Kill all processes of the Copilot CLI, and close the pipes that the SDK leaves open."""
     process = process or client._cli_process
     await end_all(token)
     try:

@@ -17,7 +17,7 @@ from culture.lib.process.orphans import end_all
 
 
 class CopilotSupervisor(Supervisor):
-    """Asks Copilot with the agent's login or provider, in processes of its own."""
+    """Asks Copilot for verdicts with the agent's login or provider, in processes of its own."""
 
     def __init__(self, setup: SupervisorSetup) -> None:
         super().__init__(setup)
@@ -26,9 +26,9 @@ class CopilotSupervisor(Supervisor):
         )
 
     async def judge(self, prompt: str) -> str:
-        """Send the prompt to the model once, without retries, and return its verdict.
+        """Send the prompt to the supervisor's model once, without retries, and return its verdict.
 
-        NoJudgement if it gives none.
+        ``NoJudgement`` if the model gives none.
         """
         try:
             collected = await self._answer(prompt)

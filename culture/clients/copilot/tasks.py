@@ -24,13 +24,13 @@ _NOTIFICATION = re.compile(r"</?system_notification>")
 
 
 class Shells:
-    """Tracks the shells that run in the background."""
+    """Tracks the shell commands that Copilot runs in the background."""
 
     def __init__(self, background: BackgroundWork) -> None:
         self._background = background
 
     def note(self, said: object) -> None:
-        """Update the list of background commands from an event of the program."""
+        """Update the list of background commands from the data of an event."""
         match said:
             case AssistantMessageData(tool_requests=calls, parent_tool_call_id=parent) if calls:
                 for call in calls:
@@ -41,7 +41,7 @@ class Shells:
                 self._result(call, result.content or "")
 
     def news(self, given: Mapping[str, object]) -> News:
-        """The news in a prompt that Copilot generates when a background command ends."""
+        """Return the news in a prompt that Copilot generates when a background command ends."""
         text = _NOTIFICATION.sub("", str(given.get("prompt", ""))).strip()
         shell = _SHELL.search(text)
         if shell is not None:

@@ -12,7 +12,7 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(request: UserInputRequest, consult: Consult) -> UserInputResponse:
-    """People's answer to Copilot's question, or the reason why there is none."""
+    """Return people's answer to Copilot's question, or the reason why there is none."""
     options = tuple((str(each), "") for each in request.get("choices") or ())
     reply = await consult([FormField(request["question"], options)])
     if reply.values is None:
@@ -21,7 +21,7 @@ async def answered(request: UserInputRequest, consult: Consult) -> UserInputResp
 
 
 async def elicited(form: ElicitationContext, consult: Consult) -> ElicitationResult:
-    """People's answer to a form of an MCP server; forms by URL are declined."""
+    """Return people's answer to a form of an MCP server; forms by URL are declined."""
     if form.get("mode") == "url":
         return {"action": "decline"}
     schema = form.get("requestedSchema") or {}

@@ -29,7 +29,7 @@ _EVERY_TURN = sys.maxsize
 
 
 class ScriptedAgent:
-    """Takes turns, one at a time; a thread reads the input meanwhile."""
+    """The agent without a model: takes one turn at a time, while a thread reads its input."""
 
     def __init__(self, playbook: Playbook, session: ScriptedSession, nick: str, thinking: str) -> None:
         self._playbook = playbook
@@ -40,7 +40,7 @@ class ScriptedAgent:
         self._waiting: queue.SimpleQueue[dict[str, object] | None] = queue.SimpleQueue()
 
     def work(self) -> None:
-        """Handle requests until the input ends."""
+        """Handle prompts and commands until the input ends."""
         threading.Thread(target=self._listen, daemon=True).start()
         tell({"type": "ready", "session": self._session.id, "count": self._session.count})
         while (request := self._waiting.get()) is not None:
@@ -122,7 +122,7 @@ def tell(event: dict[str, object]) -> None:
 
 
 def main() -> None:
-    """Read the playbook, start or resume the session, and handle requests."""
+    """Run the agent program: read the playbook, start or resume the session, handle prompts."""
     arguments = argparse.ArgumentParser(prog="culture.clients.scripted.agent")
     arguments.add_argument("--playbook", type=Path, default=BUILT_IN)
     arguments.add_argument("--resume", metavar="SESSION")

@@ -27,7 +27,7 @@ LAST_WORDS_PATIENCE = 0.5
 
 
 class ScriptedRunner(QueuedRunner):
-    """Runs an agent that follows a playbook."""
+    """Runs an agent that follows a playbook, in a process of its own."""
 
     can = frozenset({Can.RESUME, Can.COMPACT, Can.CLEAR, Can.DEEPER})
 
@@ -46,11 +46,14 @@ class ScriptedRunner(QueuedRunner):
 
     @property
     def session_id(self) -> str | None:
-        """Id of the session, to resume it later."""
+        """Return the id of the present session, to resume it later; None without a session."""
         return self._session
 
     async def open(self) -> None:
-        """Start the program and wait until it is ready."""
+        """Start the scripted agent's process and wait until it is ready.
+
+        ``AgentDied`` if it does not become ready.
+        """
         options = ["--playbook", str(self._playbook), "--thinking", self.setup.thinking]
         resume = ["--resume", self.setup.resume] if self.setup.resume else []
         # -P: do not import modules from the folder that the agent works in.
@@ -69,7 +72,7 @@ class ScriptedRunner(QueuedRunner):
             raise AgentDied(getattr(error, "code", 1), str(error) or "the agent does not begin") from error
 
     async def take_turn(self, prompt: str) -> Turn:
-        """Send a prompt or a command and wait for the end of the turn."""
+        """Send a prompt or a command to the agent, and return the turn when it has ended."""
         self._number += 1
         self._end = asyncio.get_running_loop().create_future()
         if prompt in COMMANDS:
@@ -80,15 +83,15 @@ class ScriptedRunner(QueuedRunner):
         return await self._end
 
     async def interrupt(self) -> None:
-        """Interrupt the running turn."""
+        """Interrupt the running turn of the scripted agent."""
         await self._write({"type": "interrupt", "id": self._number})
 
     def think_deeper(self) -> None:
-        """Mark the next prompt as ``deeper``, which playbooks can react to."""
+        """Mark the next prompt as ``deeper``; the playbook sees that in the placeholder ``thinking``."""
         self._deeper = True
 
     async def close(self) -> None:
-        """End the program and all processes that it started."""
+        """End the agent's process and all processes that it started."""
         process, self._process = self._process, None
         tasks = [task for task in (self._watcher, self._listener) if task not in (None, asyncio.current_task())]
         self._watcher = self._listener = None
@@ -152,7 +155,7 @@ class ScriptedRunner(QueuedRunner):
 
 
 async def _leave(process: asyncio.subprocess.Process) -> None:
-    """Close the program's input, and wait a few seconds for the program to exit."""
+    """Close the input of the agent's process, and wait a few seconds for its exit."""
     assert process.stdin is not None
     process.stdin.close()
     try:
@@ -163,7 +166,7 @@ async def _leave(process: asyncio.subprocess.Process) -> None:
 
 
 def playbook_of(nick: str, directory: Path, options: Mapping[str, object]) -> Path:
-    """Path of an agent's playbook, after validation; WrongConfiguration if it is wrong."""
+    """Return the path of an agent's playbook; ``WrongConfiguration`` if it is missing or wrong."""
     named = options.get("playbook")
     if named is None:
         return BUILT_IN

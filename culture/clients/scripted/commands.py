@@ -17,7 +17,10 @@ _LAST_WORDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCommand:
-    """A program to run."""
+    """A program to run in a turn, with its input ``text`` and time limit in seconds.
+
+    ``merged``: standard error is part of the output.
+    """
 
     argv: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -30,7 +33,7 @@ class ScriptedCommand:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Output, standard error and exit code of a program."""
+    """Output, standard error and exit code of a program that has ended."""
 
     output: str
     errors: str
@@ -38,7 +41,10 @@ class Result:
 
 
 def run(command: ScriptedCommand, breaking: Breaking) -> Result:
-    """Run a program and return its result; exit code 124 after a timeout."""
+    """Run a program and return its result; the exit code is 124 after a timeout.
+
+    ``BrokenOff`` if the turn is interrupted.
+    """
     # Files, not pipes: a background process of the program must not keep the turn waiting.
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:
         given.write(command.text.encode(errors="replace"))
@@ -70,7 +76,7 @@ def _ended(child: "subprocess.Popen[bytes]", timeout: float, breaking: Breaking)
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """End the program's process group, by SIGTERM and then SIGKILL, without reaping the program."""
+    """End a program's process group by SIGTERM, after some seconds by SIGKILL."""
     os.killpg(child.pid, signal.SIGTERM)
     try:
         child.wait(_LAST_WORDS)

@@ -36,7 +36,10 @@ _LOOK_AGAIN = 0.02
 
 
 class ApiError(Exception):
-    """An ``error`` step: simulates a failed model API; ``full``: the context is full."""
+    """An ``error`` step was reached: the turn ends as if a model's API had failed.
+
+    ``full``: as if the context were full.
+    """
 
     def __init__(self, text: str, full: bool = False) -> None:
         super().__init__(text)
@@ -45,7 +48,7 @@ class ApiError(Exception):
 
 @dataclass
 class Performance:
-    """One turn; ``tell`` emits texts, thoughts and tool calls as events."""
+    """Executes the steps of one turn; ``tell`` emits texts, thoughts and tool calls as events."""
 
     tell: Callable[[dict[str, object]], None]
     breaking: Breaking
@@ -56,7 +59,7 @@ class Performance:
     usage: UsageStep = field(default_factory=UsageStep)
 
     def perform(self, steps: Sequence[Step]) -> None:
-        """Execute the steps in order; BrokenOff and ApiError end the turn."""
+        """Execute the steps in order; ``BrokenOff`` and ``ApiError`` end the turn."""
         for step in steps:
             self.breaking.check()
             self._step(step)
@@ -100,9 +103,9 @@ class Performance:
         self.tell({"type": "text", "text": text})
 
     def _ask(self, given: dict[str, str], timeout: float, options: str) -> None:
-        """Ask a question in a channel and wait.
+        """Ask a question in a channel and wait for the answer.
 
-        An answer that is not among the options gets the list of options.
+        To an answer that is not among the options, the list of options is sent.
         """
         chosen = ["--options", options] if options else []
         words = ["ask", "--timeout", f"{timeout:g}", *chosen, "--", given["channel"], "-"]
@@ -112,7 +115,11 @@ class Performance:
             errors = self._skill("irc_ask", given, again, wait=timeout)
 
     def _skill(self, tool: str, given: dict[str, str], words: Sequence[str], text: str = "", wait: float = 0.0) -> str:
-        """Run ``irc_client`` as a tool call; returns its standard error."""
+        """Run ``irc_client`` with these words as a tool call; returns its standard error.
+
+        ``tool``, ``given``: name and input of the tool call; ``text``: standard input; ``wait``: seconds more than
+        usual.
+        """
         command = ScriptedCommand([*SKILL_CLIENT, *words], timeout=SKILL_TIMEOUT + wait, text=text)
         return self._call(tool, given, command)
 

@@ -10,7 +10,7 @@ class BrokenOff(Exception):
 
 
 class Breaking:
-    """Interrupt flag shared by the thread that takes turns and the one that reads input."""
+    """Tells the thread that takes turns when the thread that reads input gets an interrupt."""
 
     def __init__(self) -> None:
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
@@ -18,24 +18,24 @@ class Breaking:
         self._upto = 0
 
     def begin(self, turn: int) -> None:
-        """Start a turn, which may have been interrupted before its start."""
+        """Start the turn with this number; it may have been interrupted before its start."""
         self._present = turn
         self._silence()
 
     def break_off(self, turn: int) -> None:
-        """Interrupt a turn and all turns before it."""
+        """Interrupt the turn with this number and all turns before it."""
         self._upto = max(self._upto, turn)
         os.eventfd_write(self._bell, 1)
 
     def check(self) -> None:
-        """Raise BrokenOff if the turn was interrupted."""
+        """Raise ``BrokenOff`` if the running turn was interrupted."""
         if self._present <= self._upto:
             raise BrokenOff
 
     def wait(self, seconds: float, descriptor: int | None = None) -> bool:
-        """Wait until the descriptor is readable or the time is over; returns whether it is readable.
+        """Wait until the file descriptor is readable or the time is over; return whether it is.
 
-        Raises BrokenOff if the turn is interrupted.
+        Raises ``BrokenOff`` if the turn is interrupted.
         """
         deadline = time.monotonic() + seconds
         poll = select.poll()

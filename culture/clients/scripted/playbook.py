@@ -20,7 +20,7 @@ _PLAIN = ("yes", "no")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Steps for prompts that match a pattern."""
+    """The steps of a playbook for prompts that match a pattern."""
 
     pattern: re.Pattern[str]
     steps: tuple[Step, ...]
@@ -28,7 +28,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Verdict of the scripted supervisor for prompts that match a pattern."""
+    """The verdict of the scripted supervisor for prompts that match a pattern."""
 
     pattern: re.Pattern[str]
     verdict: str
@@ -36,16 +36,16 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class Playbook:
-    """Rules in order, default steps, and judgements."""
+    """A playbook: rules in order, default steps, and verdicts of the scripted supervisor."""
 
     rules: tuple[Rule, ...]
     default: tuple[Step, ...]
     judgements: tuple[Judgement, ...] = ()
 
     def chosen(self, prompt: str) -> tuple[re.Match[str] | None, tuple[Step, ...]]:
-        """Match and steps of the first rule that matches the prompt.
+        """Return match and steps of the first rule that matches the prompt.
 
-        None and the default steps if none does.
+        If none does, these are None and the default steps.
         """
         for rule in self.rules:
             match = rule.pattern.search(prompt)
@@ -54,7 +54,7 @@ class Playbook:
         return None, self.default
 
     def judged(self, prompt: str) -> str:
-        """The verdict of the first judgement that matches the prompt, or OK."""
+        """Return the verdict of the first judgement that matches the prompt, else OK."""
         for judgement in self.judgements:
             match = judgement.pattern.search(prompt)
             if match is not None:
@@ -63,12 +63,12 @@ class Playbook:
 
 
 def read(file: Path) -> Playbook:
-    """Read a playbook file; WrongConfiguration names file, line and remedy."""
+    """Return the playbook in a file; ``WrongConfiguration`` names file, line and remedy."""
     return parse(read_document(file))
 
 
 def parse(document: Document) -> Playbook:
-    """Parse a YAML document as a playbook; WrongConfiguration on mistakes."""
+    """Return the playbook in a YAML document; ``WrongConfiguration`` on mistakes."""
     keys = Value(document, (), document.data).block(frozenset(), frozenset({"rules", "default", "judge"}))
     if not keys:
         raise Value(document, (), None).wrong("says nothing", "it needs rules: or default:")

@@ -23,7 +23,10 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, None: 1.0}
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value in the file, with its position for error messages."""
+    """A value in a playbook file, with its position for error messages.
+
+    ``groups``: placeholders that the rule's pattern adds.
+    """
 
     source: Document
     key: Key
@@ -32,21 +35,21 @@ class Value:
     """Placeholders from groups of the rule's pattern."""
 
     def wrong(self, text: str, hint: str = "") -> WrongConfiguration:
-        """The exception for a mistake at this position of the playbook."""
+        """Return the exception for a mistake at this position of the playbook."""
         return wrong(self.source, self.key, text, hint)
 
     def inside(self, name: str | int, content: object) -> "Value":
-        """The child value with this key or index."""
+        """Return the child value ``content``, which has this key or index."""
         return Value(self.source, (*self.key, name), content, self.groups)
 
     def text(self) -> str:
-        """The value as text, without checking placeholders."""
+        """Return the value as text, placeholders unchecked; ``WrongConfiguration`` if it is no text."""
         if not isinstance(self.content, str):
             raise self.wrong("expected text", "put it in quotes")
         return self.content
 
     def template(self) -> str:
-        """The value as text with known placeholders only."""
+        """Return the value as text; ``WrongConfiguration`` if it has unknown placeholders."""
         known = PLACES | self.groups
         for name in places(self.text()):
             if name not in known:
@@ -56,7 +59,7 @@ class Value:
         return self.text()
 
     def number(self, least: float, most: float) -> float:
-        """The value as a number within bounds."""
+        """Return the value as a number; ``WrongConfiguration`` if it is none or out of bounds."""
         if isinstance(self.content, bool) or not isinstance(self.content, int | float):
             raise self.wrong("expected a number", "leave out the quotes")
         if not least <= self.content <= most:
@@ -64,19 +67,22 @@ class Value:
         return self.content
 
     def truth(self) -> bool:
-        """The value as a boolean; WrongConfiguration if it is none."""
+        """Return the value as a boolean; ``WrongConfiguration`` if it is none."""
         if not isinstance(self.content, bool):
             raise self.wrong("expected true or false")
         return self.content
 
     def whole(self, least: int, most: int) -> int:
-        """The value as a whole number within bounds."""
+        """Return the value as a whole number; ``WrongConfiguration`` if it is none or out of bounds."""
         if self.number(least, most) != int(self.number(least, most)):
             raise self.wrong("expected a whole number")
         return int(self.number(least, most))
 
     def duration(self) -> float:
-        """The value as seconds, from a number or text such as 500ms, 2s, 5m; at most an hour."""
+        """Return the value in seconds, at most an hour; ``WrongConfiguration`` if it is no duration.
+
+        It may be a number or a text such as 500ms, 2s, 5m.
+        """
         match = _DURATION.fullmatch(self.content) if isinstance(self.content, str) else None
         if match is not None:
             return self.inside_bounds(float(match[1]) * _SECONDS[match[2]])
@@ -85,13 +91,16 @@ class Value:
         return self.number(0, LONGEST_WAIT)
 
     def inside_bounds(self, seconds: float) -> float:
-        """Return the number of seconds; WrongConfiguration if it is more than an hour."""
+        """Return the number of seconds; ``WrongConfiguration`` if it is more than an hour."""
         if seconds > LONGEST_WAIT:
             raise self.wrong(f"must be at most {LONGEST_WAIT:g} seconds")
         return seconds
 
     def block(self, needed: frozenset[str], more: frozenset[str] = frozenset()) -> "Mapping[str, Value]":
-        """The children of a mapping by key; unknown and missing keys are mistakes."""
+        """Return the children of a mapping by key; unknown and missing keys are mistakes.
+
+        ``needed``: keys that must be there; ``more``: keys that may be there.
+        """
         if not isinstance(self.content, dict):
             raise self.wrong(f"expected {', '.join(sorted(needed | more))}", f"such as {{{min(needed | more)}: …}}")
         for name in self.content:
@@ -105,7 +114,7 @@ class Value:
 
 
 def checked_steps(value: Value) -> tuple[Step, ...]:
-    """Validate a list of steps."""
+    """Return the steps in a list; ``WrongConfiguration`` on mistakes."""
     if not isinstance(value.content, tuple) or not value.content:
         raise value.wrong("expected a list of steps", "begin each step with a hyphen and a space: - say: hello")
     return tuple(_step(value.inside(number, content)) for number, content in enumerate(value.content))

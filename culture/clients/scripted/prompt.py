@@ -12,7 +12,7 @@ _TEAM = "[TEAM] "
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message, and its position in the prompt."""
+    """One message in a prompt, and its position there."""
 
     sender: str
     text: str
@@ -21,12 +21,12 @@ class PromptMessage:
 
 
 def without_events(prompt: str) -> str:
-    """The prompt without the daemon's reports about earlier work."""
+    """Return the prompt without the daemon's reports about earlier work."""
     return _EVENT.sub("", prompt).rstrip("\n") if _EVENT.search(prompt) else prompt
 
 
 def messages_in(prompt: str) -> list[PromptMessage]:
-    """The messages in a prompt, in order."""
+    """Return the messages in a prompt, in order."""
     return [
         PromptMessage(
             sender=head["sender"],
@@ -39,7 +39,10 @@ def messages_in(prompt: str) -> list[PromptMessage]:
 
 
 def message_at(prompt: str, position: int | None, nick: str) -> PromptMessage:
-    """The message at a position, or else the last one, without a leading mention of the agent."""
+    """Return the last message that begins at or before ``position``, else the last of all.
+
+    A leading mention of the agent is removed from its text.
+    """
     messages = messages_in(prompt)
     before = [message for message in messages if position is None or message.start <= position]
     message = (before or messages or [PromptMessage("", prompt.removeprefix(_TEAM), "")])[-1]

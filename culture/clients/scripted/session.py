@@ -16,7 +16,10 @@ _ID = re.compile(r"[0-9a-f]{32}")
 
 @dataclass
 class ScriptedSession:
-    """Counts prompts and tokens; every change is written to the file before it counts."""
+    """The conversation of a scripted agent: counts prompts and tokens.
+
+    Every change is written to the session's file before it counts.
+    """
 
     folder: Path
     id: str = field(default_factory=lambda: os.urandom(16).hex())
@@ -29,7 +32,7 @@ class ScriptedSession:
 
     @classmethod
     def resumed(cls, folder: Path, session_id: str) -> "ScriptedSession | None":
-        """Resume the session with this id; return None if it does not exist."""
+        """Return the session with this id, read from its file; None if it does not exist."""
         if not _ID.fullmatch(session_id) or not (folder / f"{session_id}.jsonl").is_file():
             return None
         session = cls(folder, session_id)
@@ -43,32 +46,35 @@ class ScriptedSession:
 
     @classmethod
     def begun(cls, folder: Path) -> "ScriptedSession":
-        """Start a new session and write its file."""
+        """Start a new session, write its file, and return it."""
         session = cls(folder)
         session._write({"tokens": 0})
         return session
 
     @property
     def context_pct(self) -> float:
-        """Percentage of the context in use."""
+        """Return how much of the context is in use, in %, as stated by a step or as counted."""
         return self.stated_pct if self.stated_pct is not None else round(min(100.0, 100 * self.tokens / WINDOW), 1)
 
     def prompted(self, text: str) -> None:
-        """Record a prompt."""
+        """Record a prompt in the session's file."""
         self._write({"prompt": text, "tokens": len(text) // _LETTERS_PER_TOKEN + 1})
 
     def answered(self, text: str, stated_pct: float | None) -> int:
-        """Record an answer; returns its tokens."""
+        """Record an answer in the session's file; returns its tokens.
+
+        ``stated_pct``: how full the context is, in %, if a step says so.
+        """
         tokens = len(text) // _LETTERS_PER_TOKEN + 1
         self._write({"answer": text, "tokens": tokens, "context_pct": stated_pct})
         return tokens
 
     def compact(self) -> None:
-        """Record a compaction to a tenth of the context."""
+        """Record that the context was shortened to a tenth."""
         self._write({"compacted": int(self.tokens * _COMPACTED_SHARE)})
 
     def cleared(self) -> "ScriptedSession":
-        """Start a new session in the same folder."""
+        """Start a new session in the same folder, and return it."""
         return ScriptedSession.begun(self.folder)
 
     def _write(self, entry: dict[str, object]) -> None:

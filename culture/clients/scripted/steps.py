@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SayStep:
-    """Say a text; the last one of a turn is its answer."""
+    """Say a text; the last such text of a turn is its answer."""
 
     text: str
 
@@ -19,7 +19,7 @@ class ThinkStep:
 
 @dataclass(frozen=True, slots=True)
 class SendStep:
-    """Send a message to a channel or nick, through the skill client."""
+    """Send a message to a channel or nick, through ``irc_client``."""
 
     to: str
     text: str
@@ -27,7 +27,7 @@ class SendStep:
 
 @dataclass(frozen=True, slots=True)
 class AskStep:
-    """Ask and wait for the answer, through the skill client."""
+    """Ask a question and wait ``timeout`` seconds for the answer, through ``irc_client``."""
 
     to: str
     question: str
@@ -38,14 +38,14 @@ class AskStep:
 
 @dataclass(frozen=True, slots=True)
 class ReadStep:
-    """Read the unread messages of a channel, through the skill client."""
+    """Read the unread messages of a channel, through ``irc_client``."""
 
     channel: str
 
 
 @dataclass(frozen=True, slots=True)
 class RunStep:
-    """Run a shell command."""
+    """Run a shell command, for at most ``timeout`` seconds."""
 
     command: str
     timeout: float
@@ -53,7 +53,7 @@ class RunStep:
 
 @dataclass(frozen=True, slots=True)
 class WaitStep:
-    """Wait for some seconds, or until a file exists."""
+    """Wait for some seconds, or until the file ``until`` exists."""
 
     seconds: float
     until: str | None = None
@@ -61,7 +61,7 @@ class WaitStep:
 
 @dataclass(frozen=True, slots=True)
 class UsageStep:
-    """Set the usage of this turn; None keeps the estimate."""
+    """Set the usage that is reported for this turn; None keeps the estimate."""
 
     tokens: int | None = None
     cost_usd: float | None = None
@@ -70,7 +70,7 @@ class UsageStep:
 
 @dataclass(frozen=True, slots=True)
 class ErrorStep:
-    """Fail like a model's API; ``full``: because the context is full."""
+    """Fail as a model's API fails; ``full``: because the context is full."""
 
     text: str
     full: bool = False
@@ -78,21 +78,21 @@ class ErrorStep:
 
 @dataclass(frozen=True, slots=True)
 class CrashStep:
-    """End the agent's process with a code; a negative one is a signal."""
+    """End the agent's process with an exit code; a negative code is a signal."""
 
     code: int
 
 
 @dataclass(frozen=True, slots=True)
 class HangStep:
-    """Hang; a stubborn agent also ignores SIGTERM."""
+    """Hang, until the process is killed; a ``stubborn`` agent also ignores SIGTERM."""
 
     stubborn: bool
 
 
 @dataclass(frozen=True, slots=True)
 class LoopStep:
-    """Repeat some steps."""
+    """Repeat some steps, ``times`` times."""
 
     times: int
     steps: "tuple[Step, ...]"

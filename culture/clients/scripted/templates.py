@@ -14,17 +14,20 @@ _VARIABLE = "PLAYBOOK_"
 
 
 def places(text: str) -> Iterator[str]:
-    """Names of the placeholders in a text; ``{{name}}`` is an escaped one."""
+    """Iterate over the names of the placeholders in a text; ``{{name}}`` is an escaped one."""
     return (found[2] for found in _PLACE.finditer(text) if found[2])
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """The text with its placeholders filled in; unknown ones stay as they are."""
+    """Return the text with its placeholders filled in; unknown ones stay as they are."""
     return _PLACE.sub(lambda found: _filled(found, values), text)
 
 
 def shell_command(command: str, values: Mapping[str, str]) -> tuple[str, dict[str, str]]:
-    """A shell command and its environment; values are passed as variables, against injection."""
+    """Return a shell command with its placeholders filled in, and its environment variables.
+
+    The values are passed as variables, so that no value is run as a command.
+    """
     known = {name: value for name, value in values.items() if name in set(places(command))}
     text = fill(command, {name: f'"${{{_VARIABLE}{name}}}"' for name in known})
     # No variable can hold a NUL.
