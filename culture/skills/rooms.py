@@ -16,7 +16,7 @@ _MAX_REMEMBERED = 10_000
 
 
 class Rooms(Skill):
-    """Invites agents of this server in the server's name.
+    """Invites agents of this server to channels, in the server's name.
 
     A channel's tags are set by its operators.
     """
@@ -31,7 +31,7 @@ class Rooms(Skill):
 
     @hook(MetadataSet)
     def tagged(self, event: MetadataSet) -> None:
-        """Invite the matching agents when the tags of a channel or an agent change."""
+        """Invite agents to channels when the tags of a channel or an agent change."""
         if event.value is None:
             return
         if is_channel(event.target) and event.key == ChannelKey.TAGS:

@@ -20,7 +20,7 @@ Entry = dict[str, Any]
 def said(event: Said) -> Entry:
     """Return the audit entry of a message.
 
-    Its text is included only if it went to a whole channel.
+    Its text is included only if the message went to a whole channel.
     """
     entry = _new_entry(event, "said")
     entry |= {"account": event.account, "class": event.kind, "to": f"{event.status}{event.target}", "verb": event.verb}
@@ -32,18 +32,18 @@ def said(event: Said) -> Entry:
 
 
 def redacted(event: Redacted) -> Entry:
-    """Entry of a redacted message."""
+    """Return the audit entry of a redacted message."""
     return _new_entry(event, "took back") | {"to": event.target, "message": event.msgid}
 
 
 class Facts:
-    """Converts facts of agents to entries; an unchanged state gives none."""
+    """Converts facts of agents to audit entries; an unchanged state gives none."""
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}
 
     def entry(self, event: Noted) -> Entry | None:
-        """The entry of a fact, or None if the audit does not log it."""
+        """Return the audit entry of a fact, or None if the audit does not log that fact."""
         value = json.loads(event.value)
         if event.kind == FactKind.STATE:
             return self._state(event, value)
@@ -65,7 +65,7 @@ class Facts:
 
 
 def line(entry: Entry) -> bytes:
-    """An entry as one line of JSON."""
+    """Return an audit entry as one line of JSON."""
     return json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
 
 
@@ -74,9 +74,9 @@ def _new_entry(event: Said | Redacted | Noted, what: str) -> Entry:
 
 
 def _without(value: Mapping[str, Any], *keys: str) -> Entry:
-    """The fields of a fact but these.
+    """Return the fields of a fact's value except ``keys``, for an audit entry.
 
-    A field named as one of the entry's own gets an underscore.
+    A name that is a standard field of audit entries gets an underscore at its end.
     """
     reserved = {"at", "what", "by", "id"} - {*keys}
     return {(f"{key}_" if key in reserved else key): field for key, field in value.items() if key not in keys}

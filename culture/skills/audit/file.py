@@ -11,7 +11,10 @@ NAME = "audit.jsonl"
 
 
 class AuditFile:
-    """Appends entries and syncs them; renames a full file, and deletes old ones above ``keep``."""
+    """Appends entries to the audit file and syncs it to disk.
+
+    A full file is renamed, and the oldest are deleted if there are more than ``keep``.
+    """
 
     def __init__(self, folder: Path, size: int, keep: int) -> None:
         self._folder = folder
@@ -20,11 +23,11 @@ class AuditFile:
         self._file = -1
 
     def write(self, entries: Sequence[Entry]) -> None:
-        """Append these entries."""
+        """Append entries to the audit file, one line each."""
         self.append([line(entry) for entry in entries])
 
     def append(self, lines: Sequence[bytes]) -> None:
-        """Append these lines and sync; on OSError none of them is in the file."""
+        """Append lines to the audit file and sync it; on ``OSError`` none of them is in the file."""
         if self._file < 0:
             self._open()
         elif os.fstat(self._file).st_size >= self._size:
@@ -41,7 +44,7 @@ class AuditFile:
             raise
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the audit file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1

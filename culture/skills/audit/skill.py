@@ -18,10 +18,10 @@ _AGENTS = frozenset({UserClass.AGENT.value, UserClass.BOT.value})
 
 
 class AuditWriter(Keeping[Entry, AuditFile]):
-    """The queue of entries; dropped ones leave an entry with their number."""
+    """The queue of audit entries for the file; dropped entries leave an entry with their number."""
 
     def note_lost(self, count: int, last: Entry) -> None:
-        """Add an entry with the number of dropped entries."""
+        """Add an audit entry that says how many entries were dropped; ``last``: the last of them."""
         self.add({"at": last["at"], "what": "lost", "lines": count})
 
 
@@ -42,18 +42,18 @@ class Audit(Skill):
         self._writer = AuditWriter("lines of the audit", MOST, file, host.tell_operators, host.failed)
 
     async def start(self) -> None:
-        """Create the folder and start the writer thread."""
+        """Create the audit folder and start the writer thread."""
         if self.settings.folder is not None:
             await asyncio.to_thread(self.settings.folder.mkdir, 0o700, True, True)
         self._writer.start()
 
     async def stop(self) -> None:
-        """Write the waiting entries and end the writer thread."""
+        """Write the waiting audit entries and end the writer thread."""
         await self._writer.stop()
 
     @hook(Said)
     def said(self, event: Said) -> None:
-        """Log a message from or to agents, or every message with ``messages: all``."""
+        """Log a message from or to agents, or every message if the setting ``messages`` is ``all``."""
         # This runs for every message, and most are between people: check that first.
         if not (event.kind in _AGENTS or self._is_for_agents(event) or self._all):
             return
@@ -62,7 +62,7 @@ class Audit(Skill):
 
     @hook(Redacted)
     def redacted(self, event: Redacted) -> None:
-        """Log a redaction."""
+        """Log the redaction of a message by a user of this server."""
         if event.id.origin == self._own:
             self._writer.add(redacted(event))
 

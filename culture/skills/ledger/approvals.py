@@ -29,7 +29,10 @@ _LONGEST_NAME = 64
 
 
 class ApprovalVerdict(NamedTuple):
-    """Result of the check, the reason, and whether the sender's login was proven (None: unknown)."""
+    """Result of checking an approval, with the reason.
+
+    ``is_proven``: whether the sender's login was proven (None: unknown).
+    """
 
     verified: Verified
     why: str
@@ -37,7 +40,10 @@ class ApprovalVerdict(NamedTuple):
 
 
 async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> ApprovalVerdict:
-    """Look up the message that a closed question names as its answer, and compare it with the fact."""
+    """Check the message that a closed question names as its answer against the question's fact.
+
+    ``fields``: those of the fact, published by ``agent``.
+    """
     msgid = fields.get("answer")
     if not isinstance(msgid, str) or not msgid:
         return ApprovalVerdict(Verified.UNKNOWN, "the fact names no message", False)
@@ -56,13 +62,13 @@ async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> Appr
 
 
 def corrected(fields: Mapping[str, Any], verdict: ApprovalVerdict) -> dict[str, Any]:
-    """The fields of the fact, without ``human_confirmed`` if the verdict contradicts it."""
+    """Return the fact's fields, without ``human_confirmed`` if the verdict contradicts that."""
     is_wrong = verdict.verified is Verified.FALSE or verdict.is_proven is False
     return {key: each for key, each in fields.items() if not (key == CONFIRMED and is_wrong)}
 
 
 def _is_readable_by(host: Host, agent: User, said: Said) -> bool:
-    """Whether the agent could read a message: private, a mention, or in its channel."""
+    """Return whether the agent could read a message: private, a mention, or in its channel."""
     if said.verb == "TAGMSG":
         return False
     if not is_channel(said.target):
@@ -73,7 +79,7 @@ def _is_readable_by(host: Host, agent: User, said: Said) -> bool:
 
 
 def _is_addressed_to(agent: User, said: Said) -> bool:
-    """Whether a message addresses the agent, and not another one in the channel.
+    """Return whether a message addresses the agent, and not somebody else in the channel.
 
     A NOTICE counts as addressed: another agent's daemon answers with one, and it mentions nobody.
     """

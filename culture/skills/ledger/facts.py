@@ -24,7 +24,10 @@ _KEY = re.compile(r"[^\x00-\x20\x7f:,*][^\x00-\x20\x7f,*]{0,119}")
 
 
 class Fact(NamedTuple):
-    """A value that a nick publishes about itself; per nick, kind and key the latest wins."""
+    """A value that a nick publishes about itself in the ledger.
+
+    For each nick, kind and key the latest value counts.
+    """
 
     nick: str
     kind: str
@@ -40,12 +43,12 @@ class Fact(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Identity of the fact: folded nick, kind and key."""
+        """Return what identifies the fact: folded nick, kind and key."""
         return fold(self.nick), self.kind, self.key
 
 
 class FactQuery(NamedTuple):
-    """A query for facts, newest first; None matches all."""
+    """A query for facts, newest first; a field that is None matches all."""
 
     kind: str | None = None
     nick: str | None = None
@@ -56,7 +59,7 @@ class FactQuery(NamedTuple):
 
 
 def fact_of(event: Noted) -> Fact | None:
-    """The fact in an event, or None if another server sent one that is not valid."""
+    """Return the fact in an event; None if another server sent one that is not valid."""
     if not (is_kind(event.kind) and is_key(event.key) and is_value(event.value)):
         return None
     origin, _, seq, at = event.id
@@ -69,7 +72,10 @@ def fact_of(event: Noted) -> Fact | None:
 
 
 def without_verdict(kind: str, value: str) -> str:
-    """The value without fields that only servers may set, or that an open question cannot have."""
+    """Return a fact's value without the fields that its publisher may not set.
+
+    Some only servers may set, and an open question cannot have an answer.
+    """
     fields = json.loads(value)
     allowed = {key: each for key, each in fields.items() if key not in (VERIFIED, WHY)}
     if kind != FactKind.QUESTION:
@@ -81,7 +87,10 @@ def without_verdict(kind: str, value: str) -> str:
 
 
 def with_verdict(fact: Fact) -> str:
-    """The value of a fact as clients get it: an approval with the verdict of its origin server."""
+    """Return a fact's value as clients get it.
+
+    An approval has the verdict of the server that published it.
+    """
     if fact.kind != FactKind.QUESTION:
         return fact.value
     fields = json.loads(fact.value)
@@ -91,27 +100,27 @@ def with_verdict(fact: Fact) -> str:
 
 
 def verdict_fields(verified: str, why: str) -> dict[str, bool | str]:
-    """A verdict as the fields of a JSON object."""
+    """Return a verdict as fields of a fact's value; ``verified``: ``true``, ``false`` or other."""
     verdict: bool | str = {"true": True, "false": False}.get(verified, Verified.UNKNOWN.value)
     return {VERIFIED: verdict, WHY: why or NOT_LOOKED_UP}
 
 
 def is_approval(fields: Mapping[str, Any]) -> bool:
-    """Whether the value of a question says that somebody answered it."""
+    """Return whether a question's fields say that somebody answered it."""
     is_answered = str(fields.get("outcome")).upper() == "ANSWERED"
     return not fields.get("open") and (is_answered or bool(fields.get("by")))
 
 
 def dumped(fields: Mapping[str, Any]) -> str:
-    """Compact JSON of an object; lone surrogates are escaped, so that it can be encoded."""
+    """Return an object as compact JSON; lone surrogates are escaped, so that it can be encoded."""
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     return _SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def moment(text: object) -> float | None:
-    """Parse a time in a ledger fact to seconds since 1970.
+    """Return the time in a ledger fact as seconds since 1970.
 
-    None if it is not ISO 8601 with a zone.
+    None if the text is not ISO 8601 with a time zone.
     """
     try:
         at = datetime.fromisoformat(str(text))
@@ -121,17 +130,20 @@ def moment(text: object) -> float | None:
 
 
 def is_kind(text: str) -> bool:
-    """Whether a text is a valid kind of a fact."""
+    """Return whether a text is a valid kind of a fact."""
     return _KIND.fullmatch(text) is not None
 
 
 def is_key(text: str) -> bool:
-    """Whether a text is a valid key of a fact."""
+    """Return whether a text is a valid key of a fact."""
     return _KEY.fullmatch(text) is not None
 
 
 def is_value(text: str) -> bool:
-    """Whether a text is a valid value of a fact: a JSON object of at most ``LONGEST`` bytes."""
+    """Return whether a text is a valid value of a fact.
+
+    It must be a JSON object of at most ``LONGEST`` bytes.
+    """
     if len(text.encode(errors="replace")) > LONGEST:
         return False
     try:

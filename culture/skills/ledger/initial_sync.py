@@ -23,7 +23,7 @@ _BATCH = 200
 
 
 class InitialSync:
-    """Publishes this server's facts again when a server links from which no fact is known."""
+    """Publishes this server's facts again for a server that links for the first time."""
 
     def __init__(self, host: Host, keeping: Keeping[Fact, LedgerStore]) -> None:
         self._host = host
@@ -35,7 +35,7 @@ class InitialSync:
 
     @hook(Linked)
     def linked(self, event: Linked) -> None:
-        """A server has linked: send it the facts, if it is new."""
+        """Publish the facts for a server that has linked, if none of its facts is known."""
         if self._known_origins is None:
             self._linked_early.add(event.name)
         elif event.name not in self._known_origins:
@@ -44,12 +44,15 @@ class InitialSync:
 
     @hook(Noted)
     def noted(self, event: Noted) -> None:
-        """Record the origin server of a ledger fact as one that has facts here."""
+        """Record the origin of a ledger fact as a server whose facts are known here."""
         if self._known_origins is not None:
             self._known_origins.add(event.id.origin)
 
     async def begin(self) -> None:
-        """Read the known origins from the file, and send the facts if a new server has linked meanwhile."""
+        """Read from the file which servers have facts here.
+
+        If a server without facts has linked meanwhile, this server's facts are published for it.
+        """
         await self._keeping.opened.wait()
         try:
             origins = await self._keeping.use(LedgerStore.origins)

@@ -15,7 +15,10 @@ _USAGE = "LEDGER GET kind [nick] [key=…] [since=…] [before=…] [limit=…]"
 
 
 def read(words: Sequence[str]) -> FactQuery:
-    """Parse ``kind|* [nick|*] [key=…] [since=…] [before=…] [limit=…]``, or ``Failed``."""
+    """Return the query in ``kind|* [nick|*] [key=…] [since=…] [before=…] [limit=…]``.
+
+    Raises ``Failed`` if it is wrong.
+    """
     kind, *rest = words
     query = FactQuery(None if kind == "*" else kind)
     if rest and "=" not in rest[0]:
@@ -51,7 +54,7 @@ def _time(text: str) -> int | None:
 
 
 def rows(server: str, query: FactQuery, facts: Sequence[Fact]) -> Iterator[Message]:
-    """The answer: one line per fact, newest first, then the end line."""
+    """Yield the reply to a query: one line per fact, newest first, then an end line."""
     for fact in facts[: query.most]:
         params = (fact.nick, fact.kind, fact.key, iso_time(fact.at / MICROSECONDS), fact.origin)
         yield Message(ExtensionVerb.LEDGER, params, server, {ClientTag.FACT.value: with_verdict(fact)})

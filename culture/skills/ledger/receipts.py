@@ -23,7 +23,7 @@ _Found = list[tuple[str, Trace | None, bool]]
 
 
 class ReceiptRelay:
-    """Checks a receipt, notifies the sender of the message, and stores it as a fact."""
+    """Checks receipts, notifies the senders of the messages, and stores receipts as facts."""
 
     def __init__(self, host: Host, stored: Callable[[Callable[[], None]], Later]) -> None:
         self._host = host
@@ -46,7 +46,10 @@ class ReceiptRelay:
         return Later(self._find(ctx, place, msgids), partial(self._publish, ctx, state, place))
 
     def _place(self, ctx: Context, given: str) -> str:
-        """The name of a channel that the client is in, or else the nick ``given`` as the sender's."""
+        """Return the name of a channel that the client is in, or the nick ``given``.
+
+        ``Failed`` if the client is not in the channel.
+        """
         if not is_channel(given):
             return given
         channel = ctx.network.channel(given)
@@ -55,7 +58,10 @@ class ReceiptRelay:
         return channel.name
 
     async def _find(self, ctx: Context, place: str, msgids: Sequence[str]) -> _Found:
-        """Return for each msgid the author of its message, or None, and whether the server has it in memory."""
+        """Return, for each msgid, the message's author (or None) and whether it is in memory.
+
+        ``place``: the channel, or the nick of the sender.
+        """
         found: _Found = []
         recent, older = ctx.parts.recent, ctx.parts.offers.find_older
         target = place if is_channel(place) else ctx.user.nick
@@ -78,7 +84,7 @@ class ReceiptRelay:
         return self._stored(lambda: self._forget(keys))
 
     def _forget(self, keys: Iterable[tuple[str, str, str]]) -> None:
-        """Drop the record of these receipts, which could not be stored, so that clients may repeat them."""
+        """Forget these receipts, which could not be stored, so that clients may repeat them."""
         for key in keys:
             self._recent.pop(key, None)
 
@@ -88,7 +94,7 @@ class ReceiptRelay:
         return trace.account == ctx.user.account
 
     def _is_repeated(self, ctx: Context, msgid: str, state: str) -> bool:
-        """Whether this receipt was reported before; clients may repeat one."""
+        """Return whether the client has sent this receipt before; record it if not."""
         key = (fold(ctx.nick), msgid, state)
         if key in self._recent:
             return True
@@ -106,7 +112,10 @@ class ReceiptRelay:
             ctx.publish(Receipted(ctx.stamp(), ctx.user.source, sender, msgid, state))
 
     def _sender(self, ctx: Context, trace: Trace, is_recent: bool) -> str | None:
-        """Current nick of the sender, or None; for an old message it must have the sender's account."""
+        """Return the present nick of a message's sender, or None if the sender is unknown.
+
+        For an old message the user of that nick must have the sender's account.
+        """
         nick = nick_of(trace.source)
         now = ctx.parts.recent.nick_now(trace) if is_recent else None
         if now is not None or (is_recent and owner(fold(nick)) == self._host.config.short_name):

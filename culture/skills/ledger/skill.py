@@ -55,7 +55,7 @@ _PUBLISHED = frozenset(FactKind) - {FactKind.RECEIPT, FactKind.LINK}
 
 
 class Ledger(Skill):
-    """Stores the facts of all agents of the mesh: state, questions, spend, alerts, tasks, receipts."""
+    """Stores the facts of all agents: state, questions, spend, alerts, tasks, receipts."""
 
     name = "ledger"
     Settings = Wanted
@@ -78,11 +78,11 @@ class Ledger(Skill):
         self._buckets = KeyedTokenBuckets(_PUT_RATE, _MAX_BUCKETS)
 
     def places(self) -> Iterable[object]:
-        """The objects with hooks and commands: the skill, the receipts and the initial sync."""
+        """Return the objects with hooks and commands: the skill, the receipts and the initial sync."""
         return (self, self._receipts, self._initial_sync)
 
     async def start(self) -> None:
-        """Open the file within five seconds; if it cannot be opened yet, retry in the background."""
+        """Open the ledger's file within five seconds, else keep trying in the background."""
         self._keeping.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE):
@@ -91,13 +91,13 @@ class Ledger(Skill):
         self.host.start(self._prune())
 
     async def stop(self) -> None:
-        """Write the waiting facts and close the file."""
+        """Write the waiting facts to the ledger's file and close it."""
         await self._keeping.stop()
 
     @hook(Noted)
     @repeatable
     def noted(self, event: Noted) -> None:
-        """Store a fact of this or another server; a repeated one changes nothing."""
+        """Store a fact of this or another server; a repeated fact changes nothing."""
         fact = fact_of(event)
         if fact is not None:
             self._keeping.add(fact)
@@ -137,7 +137,10 @@ class Ledger(Skill):
         return self._confirm(ctx, kind, key)
 
     def _publish_approval(self, ctx: Context, key: str, fields: Mapping[str, Any], verdict: ApprovalVerdict) -> Later:
-        """Publish a closed question with the server's verdict; send the verdict to the agent."""
+        """Publish a closed question with the server's verdict, and send the verdict to the agent.
+
+        ``Failed`` if the fact is not valid.
+        """
         verified, why, _ = verdict
         value = dumped(corrected(fields, verdict))
         if not is_value(value):
@@ -147,7 +150,7 @@ class Ledger(Skill):
         return self._confirm(ctx, FactKind.QUESTION, key, verdict_fields(verified, why))
 
     def _confirm(self, ctx: Context, kind: str, key: str, verdict: Mapping[str, Any] | None = None) -> Later:
-        """Confirm to the client once the fact is on disk."""
+        """Send the client LEDGEREND with the verdict, once the published fact is on disk."""
         with_tags = bool(verdict) and "message-tags" in ctx.session.caps.enabled
         tags = {ClientTag.FACT.value: dumped(verdict or {})} if with_tags else {}
         line = Message(ExtensionVerb.LEDGEREND, (kind, key, "Kept"), self.host.name, tags)
@@ -170,7 +173,10 @@ class Ledger(Skill):
         return Later(self._find(asked), lambda found: ctx.pull(query.rows(self.host.name, asked, found)))
 
     async def _find(self, asked: FactQuery) -> list[Fact]:
-        """Facts that match, after all earlier ones are on disk."""
+        """Return the facts that match a query, after waiting until all earlier ones are on disk.
+
+        ``Failed`` if the ledger cannot be read.
+        """
         await self._settled(ExtensionVerb.LEDGER)
         try:
             return await self._keeping.use(lambda store: store.find(asked))
@@ -182,7 +188,10 @@ class Ledger(Skill):
             raise _unavailable(verb, "the disk is busy or full")
 
     def _confirm_receipts(self, forget: Callable[[], None]) -> Later:
-        """Answer receipts once they are on disk; ``forget`` is called if they cannot be stored."""
+        """Finish a RECEIPT line once its receipts are on disk.
+
+        ``forget`` is called if they cannot be stored; then the client gets an error.
+        """
         return Later(self._settled_or(forget), lambda _: None)
 
     async def _settled_or(self, forget: Callable[[], None]) -> None:
@@ -204,13 +213,19 @@ class Ledger(Skill):
 
 
 def _await_links(host: Host) -> None:
-    """Wait until federation has stored the facts as well: a confirmed fact must reach linked servers."""
+    """Wait until federation has stored the facts as well; ``OSError`` if that takes too long.
+
+    A confirmed fact must reach linked servers.
+    """
     if not host.await_first(_LINK_PATIENCE):
         raise OSError("the log of the links is not on disk yet")
 
 
 def _may_publish(ctx: Context) -> bool:
-    """Whether the client is an agent; if accounts exist, by its account and not by user mode +B."""
+    """Return whether the client is an agent, which alone may publish facts.
+
+    If accounts exist, its account decides, not its user mode +B.
+    """
     return ctx.network.is_agent(ctx.user)
 
 

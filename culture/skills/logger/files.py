@@ -15,7 +15,10 @@ _MOMENT = len("2026-03-19 10:00:00")
 
 
 class _Waiting:
-    """Lines of one file that could not be written, and the number of those dropped for lack of room."""
+    """Lines of one log file that could not be written.
+
+    ``lost``: how many more were dropped for lack of room.
+    """
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
@@ -23,24 +26,30 @@ class _Waiting:
         self.lost = 0
 
     def add(self, line: bytes) -> None:
-        """Queue a line, after a note about lines dropped before it."""
+        """Queue a line that could not be written.
+
+        If lines were dropped before it, a note that says how many is queued first.
+        """
         self.lines += [*self._note(), line]
         self.size += len(line)
         self.lost = 0
 
     def all(self) -> list[bytes]:
-        """All lines to write, with a note about dropped ones at the end."""
+        """Return all lines to write, the last one a note about dropped lines, if there are any."""
         return [*self.lines, *self._note()]
 
     def _note(self) -> list[bytes]:
-        """A log line that says how many lines are missing here; empty if none."""
+        """Return a log line that says how many lines are missing; empty if none is."""
         if not self.lost:
             return []
         return [self.lines[-1][:_MOMENT] + f"\t--\t{self.lost} lines are missing here: the disk took none\n".encode()]
 
 
 class Files:
-    """Writes to log files, opened for each write as others may move them; for use by one thread."""
+    """Writes to log files from one thread; each is opened for each write.
+
+    Others may move the files meanwhile.
+    """
 
     def __init__(
         self,
@@ -62,19 +71,19 @@ class Files:
 
     @property
     def patience(self) -> float | None:
-        """Seconds until ``write`` must be called again, with or without lines.
-
-        None if nothing waits.
-        """
+        """Return the seconds until ``write`` must be called again to retry; None if no line waits."""
         return max(0.0, self._next - self._clock()) if self._waiting else None
 
     @property
     def waiting(self) -> int:
-        """Number of lines that wait for the disk."""
+        """Return the number of lines that wait for the disk."""
         return sum(len(each.lines) for each in self._waiting.values())
 
     def write(self, lines: Iterable[Line], now: bool = False) -> None:
-        """Append these lines; waiting ones are retried first if it is time, or with ``now``."""
+        """Append lines to their files; lines that failed before are retried first.
+
+        They are retried if their pause is over, or with ``now``.
+        """
         if self._waiting and (now or self._clock() >= self._next):
             self._retry_waiting()
         fresh: dict[Path, list[bytes]] = {}
@@ -116,7 +125,7 @@ class Files:
                     waiting.lost += 1
 
     def _report_state(self) -> None:
-        """Report once that writing fails, and once that it works again."""
+        """Report to the operators, once each, that writing fails and that it works again."""
         if self._waiting and not self._is_reported:
             self._is_reported = True
             self._report(f"cannot write {self._why}; lines are kept in memory until it works again")
@@ -127,7 +136,10 @@ class Files:
 
 
 def append(path: Path, data: bytes) -> None:
-    """Append whole lines to a file, all of them or none; a new file has mode 0600."""
+    """Append whole lines to a file, all of them or none; a new file has mode 0600.
+
+    Raises ``OSError`` if the disk does not take them.
+    """
     file = open_private(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(file).st_size

@@ -40,13 +40,19 @@ class LogLine(NamedTuple):
 
 
 class ChannelLogFormat:
-    """Formats events; remembers recent messages, to name the one that a redaction removes."""
+    """Formats events as log lines.
+
+    It remembers recent messages, to name the message that a redaction removes.
+    """
 
     def __init__(self) -> None:
         self._recent: OrderedDict[str, tuple[float, str]] = OrderedDict()
 
     def rows(self, event: Logged, concerned: Iterable[str] = ()) -> Iterator[LogLine]:
-        """The log lines of an event; ``concerned``: the channels of a user who quit or changed nick."""
+        """Yield the log lines of an event.
+
+        ``concerned``: the channels of a user who quit or changed nick.
+        """
         if isinstance(event, Said):
             self._remember(event)
             yield from _said(event)
@@ -69,7 +75,7 @@ class ChannelLogFormat:
 
 
 def moment(at: float) -> str:
-    """A time in UTC as in the logs: ``2026-03-19 10:00:00``."""
+    """Return a time in UTC as the logs show it: ``2026-03-19 10:00:00``."""
     return _second(int(at))
 
 
@@ -138,6 +144,6 @@ def _because(reason: str | None) -> str:
 
 
 def _modes(changes: Iterable[ModeChange]) -> str:
-    """The mode changes as text, without the channel key: more people read logs."""
+    """Return mode changes as text, without the channel's key: more people can read the logs."""
     masked = [change._replace(param="*") if change.mode == "k" and change.param else change for change in changes]
     return " ".join(format_changes(masked, len(masked), _ONE_LINE)[0])

@@ -16,14 +16,16 @@ _HEAD = 200  # bytes before the digest
 
 @lru_cache(maxsize=4096)
 def file_of(folder: Path, channel: str, day: str) -> Path:
-    """Path of the log of a channel on a day (``2026-11-16``)."""
+    """Return the path of a channel's log for a day (``2026-11-16``)."""
     return folder / folder_of(channel) / f"{day}.log"
 
 
 def folder_of(channel: str) -> str:
-    """Folder name of a channel: folded, without the first ``#``, escaped as %XX; unique.
+    """Return the folder name of a channel's logs, different for each channel.
 
-    ``urllib.parse.unquote`` reverses it, unless the name is too long for a file system: then it ends in a digest.
+    It is the name in lower case, without the first ``#``, escaped as %XX. ``urllib.parse.unquote`` reverses it,
+    unless the
+    name is too long for a file system: then it ends in a digest.
     """
     name = fold(channel)[1:]
     escaped = "".join(_escaped(character, at == 0) for at, character in enumerate(name))
@@ -40,7 +42,10 @@ def _escaped(character: str, first: bool) -> str:
 
 
 def _is_plain(character: str) -> bool:
-    """Whether a character is readable and survives file systems that normalise names."""
+    """Return whether a character may stay unescaped in a folder name.
+
+    That is if it is readable and survives file systems that normalise names.
+    """
     if character.isascii():
         return character in _UNESCAPED
     return character.isalnum() and unicodedata.normalize("NFKD", character.casefold()) == character

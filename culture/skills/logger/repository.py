@@ -12,7 +12,7 @@ _SETTINGS = {"commit.gpgSign": "false", "gc.autoDetach": "false", "init.defaultB
 
 
 class LogRepository:
-    """The log folder under git; calls block, and one commit runs at a time."""
+    """The log folder as a git repository; calls block, and one commit runs at a time."""
 
     def __init__(self, folder: Path, server: str) -> None:
         self._folder = folder
@@ -20,7 +20,10 @@ class LogRepository:
         self._lock = Lock()
 
     def commit(self, message: str, patience: float, tidy: bool = True) -> bool:
-        """Commit all changes within ``patience`` seconds; False if there are none."""
+        """Commit all changes within ``patience`` seconds; return False if there are none.
+
+        ``GitFailed`` if git fails or is too slow. ``tidy``: let git compact the repository, too.
+        """
         until = time.monotonic() + patience
         if not self._lock.acquire(timeout=patience):
             raise GitFailed(("commit",), -1, "the previous commit is still running")
@@ -43,7 +46,10 @@ class LogRepository:
         return True
 
     def _git(self, until: float, *arguments: str) -> bytes:
-        """Run git and return its output; only our settings apply, not those of the server's user."""
+        """Run git until the time ``until`` at most, and return its output.
+
+        Only culture's settings apply, not those of the user who runs the server.
+        """
         environment = isolated(self._folder / ".git", GIT_WORK_TREE=str(self._folder))
         git = Git(self._folder, environment, self._settings, umask=0o077)
         return git.run(*arguments, patience=max(0.0, until - time.monotonic()))

@@ -47,13 +47,13 @@ class Logger(Skill):
         self._commit_works = True
 
     async def start(self) -> None:
-        """Start the writer thread, and regular commits if ``git`` is set."""
+        """Start the writer thread, and regular commits if the setting ``git`` is on."""
         self._writer = LogWriter(self.folder, self.settings.channels, self.host.tell_operators, self._on_writer_failure)
         if self._repository is not None:
             self.host.start(self._commit_regularly(self._repository))
 
     async def stop(self) -> None:
-        """Write the pending lines within three seconds, and commit them."""
+        """Write the pending log lines within three seconds, and commit the logs if they are in git."""
         if self._writer is None:
             return
         try:
@@ -75,14 +75,14 @@ class Logger(Skill):
         self.host.failed(error)
 
     async def flush(self) -> None:
-        """Wait until all events so far have been written, or the write has failed."""
+        """Wait until all events so far have been written, or writing them has failed."""
         await self._writer_idle.wait()
         self._hand_over()
         await self._writer_idle.wait()
 
     @hook(Said)
     def on_said(self, said: Said) -> None:
-        """Log a message to a whole channel."""
+        """Log a message to a channel; one to its operators or voiced users only is not logged."""
         if said.target[0] == "#" and not said.status and said.verb != "TAGMSG":
             self._collect(said)
 
@@ -94,13 +94,13 @@ class Logger(Skill):
 
     @hook(Left, Renamed)
     def on_user(self, event: Left | Renamed) -> None:
-        """Log a quit or a change of nick, in every channel of the user."""
+        """Log that a user quit or changed nick, in the logs of all channels of that user."""
         if self.host.concerned:
             self._collect(event, self.host.concerned)
 
     @hook(Joined, Parted, Kicked, TopicSet, ModeSet, ChannelRenamed)
     def on_channel(self, event: Joined | Parted | Kicked | TopicSet | ModeSet | ChannelRenamed) -> None:
-        """Log an event of one channel."""
+        """Log an event of one channel: join, part, kick, topic, mode or new name."""
         self._collect(event)
 
     def _collect(self, event: Logged, concerned: tuple[str, ...] = ()) -> None:
@@ -118,7 +118,10 @@ class Logger(Skill):
             self.host.tell_operators("the disk is too slow for the log; lines are lost until it has caught up")
 
     def _hand_over(self) -> None:
-        """Hand the pending events to the writer; while it is busy, ``_written`` does that later."""
+        """Pass the pending events to the writer thread.
+
+        While the thread is busy nothing is passed; ``_written`` does that when it is done.
+        """
         if self._pending and self._writer is not None and self._writer_idle.is_set():
             batch, self._pending = self._pending, []
             self._writer_idle.clear()

@@ -21,7 +21,10 @@ _DAY = len("2026-03-19")
 
 
 class LogWriter:
-    """Makes events into lines of files; begun and asked on the loop's thread, where it also answers."""
+    """Formats events as log lines and writes them to files, in a thread.
+
+    Its methods are called, and its callbacks run, in the event loop's thread.
+    """
 
     def __init__(
         self,
@@ -42,11 +45,11 @@ class LogWriter:
         self._thread.start()
 
     def write(self, batch: list[Noted], done: Callable[[], None]) -> None:
-        """Write these; ``done`` is called when that was tried."""
+        """Queue a batch of events for writing; ``done`` is called when that was tried."""
         self._batches.put((batch, done))
 
     async def stop(self) -> None:
-        """Try once more what could not be written, and end the thread."""
+        """Retry what could not be written, and end the writer thread."""
         self._batches.put(None)
         # The thread itself says when it is over; nobody waits in a second one, which would outlive its deadline.
         while self._thread.is_alive():  # noqa: ASYNC110
@@ -85,4 +88,4 @@ class LogWriter:
 
 
 def _nobody() -> None:
-    """Nobody waits for it."""
+    """Do nothing: the callback of an empty batch, with which failed lines are retried."""

@@ -13,7 +13,10 @@ _UNNAMED = "*"  # instead of a link that is too long for a line
 
 
 def rows(server: str, about: str, page: LinkPage) -> Iterator[Message]:
-    """The answer for programs: one line per link, then the end line."""
+    """Yield the reply for programs: one line per link, then the end line.
+
+    ``about``: the channel, or * for a search.
+    """
     for link in page.links:
         yield row(server, link)
     if not page.complete:
@@ -23,7 +26,7 @@ def rows(server: str, about: str, page: LinkPage) -> Iterator[Message]:
 
 
 def row(server: str, link: Shared) -> Message:
-    """One link as a line; a link that is too long for it is not cut but replaced by its msgid."""
+    """Return the line for a link; if it is too long for a line, its msgid stands in its place."""
     channel, nick, at, times, url, context, msgid = link
     head = (channel, nick, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)), str(times))
     made = Message(ExtensionVerb.URLS, (*head, url, context), server)
@@ -33,7 +36,7 @@ def row(server: str, link: Shared) -> Message:
 
 
 def notices(server: str, nick: str, channel: str, page: LinkPage) -> Iterator[Message]:
-    """The answer for people: notices with one link each."""
+    """Yield the reply for people: a heading and one notice per link."""
     head = f"Links in {channel}, newest first:" if page.links else f"No links were shared in {channel}"
     yield Message("NOTICE", (nick, head), server)
     for link in page.links:

@@ -17,7 +17,7 @@ _GONE = 100  # ended channels that may be remembered
 
 
 class ChannelAccess:
-    """Records when each channel was founded, and decides from that which links a user may read."""
+    """Records when each channel was founded; so it decides which links a user may read."""
 
     def __init__(self, host: Host) -> None:
         self._network = host.network
@@ -26,9 +26,11 @@ class ChannelAccess:
 
     @hook(Joined)
     def enter(self, event: Joined) -> None:
-        """Record the founding time when the first member joins: earlier closed links are not theirs.
+        """Record the founding time of a channel when its first member joins.
 
-        The time is our own: another server may say that the channel is older.
+        Links that were shared earlier, while the channel was closed, are not for that member. The time is our own:
+        another
+        server may say that the channel is older.
         """
         channel = self._network.channel(event.channel)
         if channel is not None and not channel.is_registered and len(channel.members) == 1:
@@ -37,7 +39,7 @@ class ChannelAccess:
 
     @hook(ChannelRenamed)
     def renamed(self, event: ChannelRenamed) -> None:
-        """Keep the founding time of a renamed channel."""
+        """Keep the founding time of a channel under its new name."""
         founded = self._founded.pop(fold(event.channel), None)
         self._founded.pop(fold(event.new), None)
         if founded is not None:
@@ -49,9 +51,10 @@ class ChannelAccess:
             self._founded = {name: at for name, at in self._founded.items() if name in channels}
 
     def room(self, channel: Channel | None, closed: bool | None) -> float | None:
-        """Room of a message: ``OPEN``, or the founding time of its closed channel, or None.
+        """Return for a message ``OPEN``, or the founding time of the closed channel it was sent to.
 
-        ``closed`` is what the sender's server says; the channel may be another one by now, or gone.
+        None if the channel was closed and is gone. ``closed`` is what the sender's server says of the channel at that
+        time.
         """
         if closed is None and channel is not None:
             closed = not channel.is_open
@@ -60,7 +63,10 @@ class ChannelAccess:
         return None if channel is None else self._since(channel)
 
     def since(self, user: User, name: str) -> float | None:
-        """Founding time from which the user may read closed links; None: open links only."""
+        """Return the founding time whose closed links the user may read; None: open links only.
+
+        ``Refused`` if the user may not read the channel ``name`` at all.
+        """
         channel = self._network.channel(name)
         if channel is None:
             return None
@@ -69,7 +75,7 @@ class ChannelAccess:
         return self._since(channel) if user in channel.members else None
 
     def view(self, user: User) -> ReadableChannels:
-        """The channels that are hidden from the user, and the founding times of the user's own."""
+        """Return the channels hidden from the user, and the founding times of the user's channels."""
         # There may be many channels, and few of them can be hidden.
         doubtful = ((name, channel) for name, channel in self._network.channels.items() if _may_be_hidden(channel))
         hidden = (name for name, channel in doubtful if not may_read(user, channel))
@@ -86,7 +92,7 @@ def _may_be_hidden(channel: Channel) -> bool:
 
 
 def may_read(user: User, channel: Channel) -> bool:
-    """Whether the user is a member of the channel or may join it."""
+    """Return whether the user is a member of the channel or may join it."""
     if user in channel.members:
         return True
     return channel.is_open and (not channel.listed("b", user) or channel.listed("e", user))

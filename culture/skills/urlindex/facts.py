@@ -7,9 +7,9 @@ OPEN = 0.0
 
 
 class MessageWithLinks(NamedTuple):
-    """A message that may hold links.
+    """A message that may contain links.
 
-    ``room`` is OPEN, or the time at which the channel was made if it was closed (+i, +k, +s) when this was said: a
+    ``room`` is OPEN, or the time at which the channel was founded if it was closed (+i, +k, +s) when this was said: a
     later channel of the same name is another room.
     """
 
@@ -22,13 +22,13 @@ class MessageWithLinks(NamedTuple):
 
 
 class RedactedMessage(NamedTuple):
-    """A redacted message: its links are removed."""
+    """A redacted message, whose links are to be removed from the index."""
 
     msgid: str
 
 
 class Moved(NamedTuple):
-    """A renamed channel: its links get the new name."""
+    """A renamed channel, whose links are to get the new name."""
 
     channel: str
     new: str
@@ -38,7 +38,7 @@ Fact = MessageWithLinks | RedactedMessage | Moved
 
 
 class Shared(NamedTuple):
-    """A link with its last mention, the number of mentions, and the text around it."""
+    """A link with its last mention, the number of mentions, and the text around the link."""
 
     channel: str
     nick: str
@@ -50,14 +50,17 @@ class Shared(NamedTuple):
 
 
 class LinkPage(NamedTuple):
-    """Matching links, newest first; ``complete`` is False if the time limit stopped the search."""
+    """Links that match a query, newest first.
+
+    ``complete`` is False if the time limit stopped the search.
+    """
 
     links: list[Shared]
     complete: bool
 
 
 class ReadableChannels(NamedTuple):
-    """What a user may read: all but hidden channels, and closed links of own channels."""
+    """What a user may read: all but ``hidden`` channels, and closed links of own channels."""
 
     hidden: frozenset[str]
     since: dict[str, float]

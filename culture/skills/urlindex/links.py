@@ -27,7 +27,7 @@ _ACTION = "\x01ACTION "
 
 
 class FoundLink(NamedTuple):
-    """A link as written, its normal form for comparison, and the text around it."""
+    """A link as it was written, its normal form for comparison, and the text around it."""
 
     url: str
     key: str
@@ -35,12 +35,12 @@ class FoundLink(NamedTuple):
 
 
 def may_link(text: str) -> bool:
-    """Whether a text may contain a link; a fast check before ``links``."""
+    """Return whether a text may contain a link; a fast check before ``links``."""
     return "://" in text
 
 
 def links(text: str) -> list[FoundLink]:
-    """The links in a message without duplicates, in order, at most ``MOST``."""
+    """Return the links in a message without duplicates, in order, at most ``MOST``."""
     if text.startswith("\x01"):
         if not text.startswith(_ACTION):
             return []
@@ -57,7 +57,7 @@ def links(text: str) -> list[FoundLink]:
 
 
 def normal(url: str) -> str:
-    """Normal form of a link: scheme and host in lower case, ``/`` as the path if there is none."""
+    """Return the normal form of a link: scheme and host in lower case, ``/`` for an empty path."""
     head = _HEAD.match(url)
     if head is None:
         return url
@@ -68,14 +68,14 @@ def normal(url: str) -> str:
 
 
 def around(text: str, start: int) -> str:
-    """The text around a link as one line, at most 300 characters."""
+    """Return the text around the link at ``start``, as one line of at most 300 characters."""
     begin = 0 if len(text) <= _CONTEXT else max(0, start - _BEFORE)
     context = one_line(text[begin : begin + _CONTEXT], Profile.INDEX)
     return f"…{context}" if begin else context
 
 
 def _written(text: str) -> Iterator[tuple[int, str]]:
-    """Start and text of each link; every character is scanned once."""
+    """Yield start and text of each link; every character is scanned once."""
     place = 0
     while match := _START.search(text, place):
         place = _end(text, match.end())
@@ -85,7 +85,10 @@ def _written(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _end(text: str, begin: int) -> int:
-    """End of a link: at a space, quote or unpaired closing bracket."""
+    """Return where a link ends: at a space, a quote or an unpaired closing bracket.
+
+    ``begin``: where to start looking.
+    """
     opened = dict.fromkeys(_OPENED.values(), 0)
     for match in _PLACE.finditer(text, begin):
         character = match[0]

@@ -16,21 +16,24 @@ _LONGEST_NUMBER = 9  # digits; a longer number means all
 
 
 class RecentLinks(NamedTuple):
-    """A query for the latest links of a channel; None: the client's current one."""
+    """A query for the latest links of a channel; None: the client's current channel."""
 
     channel: str | None
     most: int
 
 
 class LinkSearch(NamedTuple):
-    """A query for the latest links that contain these words."""
+    """A query for the latest links that have the words ``term`` in them or beside them."""
 
     term: str
     most: int
 
 
 def read(params: Sequence[str], limit: int) -> RecentLinks | LinkSearch:
-    """Parse the parameters into a query for at most ``limit`` links."""
+    """Return the query in the parameters of URLS, for at most ``limit`` links.
+
+    Raises ``Refused`` or ``Failed`` if the parameters are wrong.
+    """
     first, *rest = params or ("",)
     if is_channel(first):
         return RecentLinks(first, number(rest[0], limit) if rest else min(DEFAULT_COUNT, limit))
@@ -42,7 +45,7 @@ def read(params: Sequence[str], limit: int) -> RecentLinks | LinkSearch:
 
 
 def number(text: str, limit: int) -> int:
-    """Parse a number of links from 1 to ``limit``; ``Failed`` if it is none."""
+    """Return a number of links from 1 to ``limit``; ``Failed`` if the text is no such number."""
     if not (text.isascii() and text.isdigit()) or not text.strip("0"):
         urls = ExtensionVerb.URLS
         hint = f"{urls} #channel [how many], {urls} {SEARCH} :words, or {urls} [how many]"

@@ -41,23 +41,31 @@ _SEARCH = """
 
 
 class IndexUnreadable(Exception):
-    """The file cannot be read at the moment."""
+    """The index's file cannot be read at the moment."""
 
 
 class LinkReader:
-    """Queries the SQLite file; safe for several threads."""
+    """Queries the index's SQLite file; safe for several threads."""
 
     def __init__(self, path: Path, patience: float) -> None:
         self._path = path
         self._patience = patience
 
     def recent(self, channel: str, since: float | None, most: int) -> LinkPage:
-        """The latest links of a channel: open ones, and closed ones if its founding time is ``since``."""
+        """Return the latest links of a channel that were shared while it was open.
+
+        ``since``: its founding time, which adds the links shared since then while it was closed; None adds none.
+        ``most``: how
+        many links.
+        """
         bound = math.inf if since is None else since
         return self._find(_RECENT, {"channel": fold(channel), "since": bound, "most": most})
 
     def search(self, view: ReadableChannels, term: str, most: int) -> LinkPage:
-        """The latest readable links that contain the term, or whose message contains it."""
+        """Return the latest links in channels of ``view`` that contain the term.
+
+        Links whose message contains it are returned, too. ``most``: how many links.
+        """
         mine = json.dumps(list(view.since.items()), ensure_ascii=False)
         hidden = json.dumps(list(view.hidden), ensure_ascii=False)
         return self._find(_SEARCH, {"mine": mine, "hidden": hidden, "term": term.casefold(), "most": most})

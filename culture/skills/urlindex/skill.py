@@ -34,7 +34,7 @@ _PATIENCE = 1.0  # seconds for a query, and for earlier messages to reach the di
 
 
 class UrlIndex(Skill):
-    """Indexes links shared in channels, with nick, time, count and the text around them."""
+    """Indexes links shared in channels, with nick, time, count and the text around each link."""
 
     name = "urlindex"
     Settings = Wanted
@@ -52,11 +52,11 @@ class UrlIndex(Skill):
         self._writer: UrlIndexWriter | None = None
 
     def places(self) -> Iterable[object]:
-        """The objects with hooks and commands: the skill and the channel access."""
+        """Return the objects with hooks and commands: the skill and the channel access."""
         return (self, self._access)
 
     async def start(self) -> None:
-        """Open the file within five seconds; if it cannot be opened yet, retry in the background."""
+        """Open the index's file within five seconds, else keep trying in the background."""
         writer = self._writer = UrlIndexWriter(self._open, self.host.tell_operators, self.host.failed)
         writer.start()
         with suppress(TimeoutError):
@@ -64,7 +64,7 @@ class UrlIndex(Skill):
                 await writer.opened.wait()
 
     async def stop(self) -> None:
-        """Write the waiting messages, close the file and end the threads."""
+        """Write the waiting messages, close the index's file and end the threads."""
         if self._writer is not None:
             await self._writer.stop()
         for threads in (self._readers, self._searchers):
@@ -72,7 +72,10 @@ class UrlIndex(Skill):
 
     @hook(Said)
     def on_said(self, said: Said) -> None:
-        """Index the links of a message to a whole channel; private and status messages are skipped."""
+        """Index the links of a message to a channel.
+
+        Private messages, and messages to a channel's operators or voiced users only, are skipped.
+        """
         if not may_link(said.text) or said.status or not is_channel(said.target):
             return
         channel = self.host.network.channel(said.target)
@@ -83,13 +86,13 @@ class UrlIndex(Skill):
 
     @hook(Redacted)
     def on_redacted(self, event: Redacted) -> None:
-        """Remove the links of a redacted message."""
+        """Remove the links of a redacted message from the index."""
         if is_channel(event.target):
             self._write(RedactedMessage(event.msgid))
 
     @hook(ChannelRenamed)
     def on_renamed(self, event: ChannelRenamed) -> None:
-        """Move the links of a renamed channel."""
+        """Give the links of a renamed channel its new name in the index."""
         self._write(Moved(event.channel, event.new))
 
     @command(ExtensionVerb.URLS)
@@ -113,9 +116,10 @@ class UrlIndex(Skill):
         return Later(self._run(self._readers, find), partial(self._show, ctx, name, request.channel is None))
 
     def _show(self, ctx: Context, name: str, is_read: bool, found: LinkPage) -> None:
-        """Send the links of one channel to the client.
+        """Send the links of the channel ``name`` to the client.
 
-        Refuse (403) if it has no links and does not exist.
+        If there are none and the channel does not exist, the client gets the error 403. ``is_read``: as notices for
+        people.
         """
         channel = ctx.network.channel(name) if found.links else ctx.find_channel(name)
         shown = channel.name if channel is not None else found.links[0].channel
@@ -125,7 +129,10 @@ class UrlIndex(Skill):
             ctx.pull(rows(self.host.name, shown, found))
 
     async def _run(self, threads: ThreadPoolExecutor, find: Callable[[], LinkPage]) -> LinkPage:
-        """Run a query in a thread, after earlier messages reached the disk or ``_PATIENCE`` passed."""
+        """Return the result of a query that runs in a thread of ``threads``.
+
+        It starts when earlier messages are on disk, or after ``_PATIENCE`` seconds.
+        """
         if self._writer is not None:
             await self._writer.settled(_PATIENCE)
         try:
@@ -134,7 +141,10 @@ class UrlIndex(Skill):
             raise _unavailable(str(error)) from error
 
     async def _run_search(self, find: Callable[[], LinkPage]) -> LinkPage:
-        """Run a search in threads of its own, so that it does not delay other queries."""
+        """Return the result of a search that runs in threads of its own.
+
+        So it does not delay other queries.
+        """
         if self._searches >= MOST_SEARCHES:
             raise _unavailable("too many searches are running, try again in a moment")
         self._searches += 1
