@@ -16,9 +16,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Later(NamedTuple):
-    """Result of a handler that waits: ``work`` runs elsewhere, ``then`` answers with its result.
+    """Result of a handler that has to wait: ``then`` is called with the result of ``work``.
 
-    The session takes no further command until then; other sessions go on.
+    The session takes no further command until ``then`` has answered; other sessions go on.
     """
 
     work: Awaitable[Any]
@@ -26,13 +26,13 @@ class Later(NamedTuple):
 
 
 class Unanswered(Enum):
-    """Result of a handler whose answer belongs to a later line of the client."""
+    """Result of a handler that answers nothing yet: a later line of the client will be answered."""
 
     YET = "yet"
 
 
 class Command(NamedTuple):
-    """A verb: its handler, least number of parameters, and whether it needs no registration."""
+    """A verb, its handler and least number of parameters; ``early``: valid before registration."""
 
     verb: str
     handler: "Handler"
@@ -41,7 +41,10 @@ class Command(NamedTuple):
 
 
 def command(verb: str, params: int = 0, early: bool = False) -> Callable[[F], F]:
-    """Mark a function (or a skill's method) as the handler of a verb."""
+    """Mark a function (or a skill's method) as the handler of a verb.
+
+    ``params``: least number of parameters. ``early``: the verb is valid before the client has registered.
+    """
 
     def mark(function: F) -> F:
         setattr(function, _MARK, (verb, params, early))
@@ -51,7 +54,10 @@ def command(verb: str, params: int = 0, early: bool = False) -> Callable[[F], F]
 
 
 def table(*places: object) -> Mapping[str, Command]:
-    """Return the commands of these modules and skills; ValueError if a verb is there twice."""
+    """Return the commands that these modules and skills handle, by verb.
+
+    Raises ValueError if two handle the same verb.
+    """
     commands: dict[str, Command] = {}
     for place in places:
         for handler, (verb, params, early) in marked(place, _MARK):
@@ -62,7 +68,7 @@ def table(*places: object) -> Mapping[str, Command]:
 
 
 def marked(place: object, mark: str) -> Iterator[tuple[Any, Any]]:
-    """Yield the functions of a module or object that have a mark, each with the mark's value."""
+    """Yield the functions of a module or object that have an attribute ``mark``, with its value."""
     # Looked up in the classes: a property of a skill may have no value before its start.
     members = dict[str, object]()
     for each in (*map(vars, reversed(type(place).__mro__)), getattr(place, "__dict__", {})):

@@ -46,7 +46,10 @@ _LONGEST_WORD = 200  # bytes of client text that a reply repeats
 
 @dataclass(slots=True)
 class SkillOffers:
-    """What skills offer to handlers and to each other; each field has one provider at most."""
+    """Functions that skills offer to handlers and to each other.
+
+    At most one skill provides each field.
+    """
 
     stats: "dict[str, Callable[[Context], Iterable[Message]]]" = field(default_factory=dict)
     """The answers to STATS for operators, by letter."""
@@ -102,7 +105,7 @@ class ServerParts:
 
 
 class Context:
-    """One session's view of the server; every handler gets one."""
+    """What the handler of a verb gets: one session, and its view of the server."""
 
     __slots__ = ("network", "parts", "router", "session")
 
@@ -114,12 +117,12 @@ class Context:
 
     @property
     def config(self) -> ServerConfig:
-        """Return the settings in force."""
+        """Return the server's settings in force."""
         return self.parts.config
 
     @property
     def user(self) -> User:
-        """Return the session's user; Refused (451) before registration."""
+        """Return the session's user; raises Refused (451) before registration."""
         user = self.session.user
         if user is None:
             raise Refused(Numeric.ERR_NOTREGISTERED)
@@ -127,7 +130,7 @@ class Context:
 
     @property
     def nick(self) -> str:
-        """Return the name that replies use for this client."""
+        """Return the name by which replies address this client: its nick, ``*`` before registration."""
         user = self.session.user
         return user.nick if user is not None else "*"
 
@@ -140,48 +143,60 @@ class Context:
         return self.router.ids.now()
 
     def publish(self, event: Event) -> None:
-        """Publish an event that this session caused."""
+        """Publish an event that this session caused: apply it and send it to all who see it."""
         self.router.publish(event, self.session)
 
     def reply(self, numeric: Numeric, *params: str, text: str | None = None) -> None:
-        """Answer with a numeric, its standard text last, or ``text`` in its place."""
+        """Send the client a numeric with these parameters, then ``text`` or its standard text."""
         self.session.send(wire(self.numeric(numeric, *params, text=text)))
 
     def numeric(self, numeric: Numeric, *params: str, text: str | None = None) -> Message:
-        """Return the line that ``reply`` would send for this numeric."""
+        """Return the line that ``reply`` would send for the same arguments."""
         words = numeric.text if text is None else text
         return Message(numeric.code, (self.nick, *params, words) if words else (self.nick, *params), self.router.name)
 
     def send(self, verb: str, *params: str, source: str | None = None) -> None:
-        """Answer with a line from the server, or from ``source``."""
+        """Send the client a line with this verb and parameters; ``source`` None: from the server."""
         self.session.send(wire(Message(verb, params, self.router.name if source is None else source)))
 
     def pull(self, rows: Iterable[Message]) -> None:
-        """Answer with many lines, produced as fast as the client reads them."""
+        """Send the client many lines, which are produced as fast as the client reads them."""
         self.session.pull(map(wire, rows))
 
     def bounded(self, rows: Iterator[Message], *about: str) -> Iterator[Message]:
-        """Yield at most ``limits.rows`` rows, then 416 if there are more."""
+        """Yield rows up to the number in the setting ``limits.rows``, then 416 if there are more.
+
+        ``about``: the parameters of the 416, such as the mask of the search.
+        """
         yield from islice(rows, self.config.limits.rows)
         if next(rows, None) is not None:
             yield self.numeric(Numeric.ERR_TOOMANYMATCHES, *map(as_word, about))
 
     def find_user(self, nick: str) -> User:
-        """Return the user with this nick; Refused (401) with the most similar nick if none has it."""
+        """Return the user with this nick.
+
+        Raises Refused (401) with the most similar nick if none has it.
+        """
         user = self.network.user(nick)
         if user is None:
             raise Refused(Numeric.ERR_NOSUCHNICK, nick, text=no_such_nick(self.network, self.user, nick))
         return user
 
     def find_channel(self, name: str) -> Channel:
-        """Return the channel with this name; Refused (403) with the most similar one if none has it."""
+        """Return the channel with this name.
+
+        Raises Refused (403), which suggests the most similar name.
+        """
         channel = self.network.channel(name)
         if channel is None:
             raise Refused(Numeric.ERR_NOSUCHCHANNEL, name, text=no_such_channel(self.network, self.user, name))
         return channel
 
     def each(self, act: Callable[..., None], *args: object) -> None:
-        """Run ``act`` for one item of a list command; a refusal is sent, and the other items go on."""
+        """Run ``act`` for one item of a command with a list, such as JOIN.
+
+        If it raises Refused or Failed, send that to the client, so that the command can go on with the other items.
+        """
         try:
             act(self, *args)
         except Refused as refused:
@@ -190,16 +205,19 @@ class Context:
             self.fail(failed)
 
     def refuse(self, refused: Refused) -> None:
-        """Send a refusal; client text in it that does not fit a parameter becomes ``*``."""
+        """Send the client the numeric of a refusal.
+
+        Words of the client that fit no parameter become ``*``.
+        """
         self.reply(refused.numeric, *map(as_word, refused.params), text=refused.text)
 
     def fail(self, failed: Failed) -> None:
-        """Send a refusal as a standard reply (FAIL)."""
+        """Send the client a refusal as an IRCv3 standard reply (FAIL)."""
         *words, text = failed.params
         self.send("FAIL", *map(as_word, words), text)
 
 
 def as_word(text: str) -> str:
-    """Return client text if it can be a middle parameter of a line, else ``*``."""
+    """Return text of a client if it can be a parameter in the middle of a line, else ``*``."""
     fits = text and " " not in text and text[0] != ":" and len(text.encode()) <= _LONGEST_WORD
     return text if fits else "*"

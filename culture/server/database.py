@@ -27,11 +27,11 @@ class TooNew(Exception):
 
 
 class Deleted(OSError):
-    """A file of an open database was deleted or replaced."""
+    """A file of an open SQLite database was deleted or replaced."""
 
 
 class Database(sqlite3.Connection):
-    """A writing connection that checks at each commit that its files still exist.
+    """A SQLite connection for writing, which checks at each commit that its files still exist.
 
     SQLite goes on writing to files that were deleted, moved or replaced, and every COMMIT succeeds; when the process
     ends the data is gone. So each transaction compares the files' inodes. (Without WAL SQLite compares them itself.)
@@ -40,11 +40,11 @@ class Database(sqlite3.Connection):
     _inodes: Mapping[str, int] = MappingProxyType({})
 
     def note_files(self, path: Path) -> None:
-        """Store the inodes of the database's files, for ``check_files``."""
+        """Store the inodes of the database's files, which ``check_files`` compares."""
         self._inodes = {file: os.stat(file).st_ino for suffix in _FILES if os.path.exists(file := f"{path}{suffix}")}
 
     def check_files(self) -> None:
-        """Raise Deleted if one of the files is gone or replaced."""
+        """Raise Deleted if a file of the database was deleted, moved or replaced."""
         for file, inode in self._inodes.items():
             try:
                 is_there = os.stat(file).st_ino == inode
@@ -55,10 +55,11 @@ class Database(sqlite3.Connection):
 
 
 def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> Database:
-    """Open a database for writing (mode 0600, WAL); every commit is on disk when it returns.
+    """Open a SQLite database for writing (mode 0600, WAL); a commit is on disk when it returns.
 
-    A file of an older schema is migrated in one transaction; one of a newer schema raises TooNew. The connection is in
-    autocommit mode: use ``transaction`` to write more than one row.
+    ``steps`` make the schema, each from the one before: a file of an older schema is migrated in one transaction, one
+    of a newer schema raises TooNew. ``busy``: seconds to wait for other writers. The connection is in autocommit mode:
+    use ``transaction`` to write more than one row.
     """
     create_private(path)
     connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False, factory=Database)
@@ -75,7 +76,10 @@ def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> D
 
 
 def open_reader(path: Path, *, busy: float = BUSY) -> sqlite3.Connection:
-    """Open a database for reading only; it does not block writers."""
+    """Open a SQLite database for reading only, which does not block writers.
+
+    ``busy``: seconds to wait while the file is locked.
+    """
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=busy, isolation_level=None, check_same_thread=False
     )
@@ -83,7 +87,10 @@ def open_reader(path: Path, *, busy: float = BUSY) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit all changes of the block or none; raise Deleted if a file of the database is gone."""
+    """Commit all changes of the block, or none if it raises an exception.
+
+    Raises Deleted, and commits nothing, if a file of the database is gone.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -97,7 +104,10 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def migrate(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
-    """Run the steps that this file does not have yet, all or none."""
+    """Run those schema steps that the database has not had yet, all or none.
+
+    Raises TooNew if it has more steps than ``steps``.
+    """
     if version(connection) == len(steps):
         return
     with transaction(connection):
@@ -110,7 +120,7 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step]) -> None:
 
 
 def version(connection: sqlite3.Connection) -> int:
-    """Return the number of schema steps that a file has."""
+    """Return the number of schema steps that the database has had."""
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
 
@@ -128,7 +138,7 @@ def _make(connection: sqlite3.Connection, step: Step) -> None:
 
 
 def pieces(rows: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """Yield the rows in slices of 2^n rows, so that few different SQL statements are prepared."""
+    """Yield the rows in slices whose lengths are powers of two: few SQL statements are prepared."""
     start = 0
     while left := len(rows) - start:
         size = min(_ROWS, 1 << (left.bit_length() - 1))

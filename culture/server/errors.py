@@ -4,7 +4,7 @@ from culture.protocol.numerics import Numeric
 
 
 class Refused(Exception):
-    """A request that the server refuses; the client gets one numeric."""
+    """A request that the server refuses; the client gets one numeric as the answer."""
 
     def __init__(self, numeric: Numeric, *params: str, text: str | None = None) -> None:
         super().__init__(numeric.name, *params)
@@ -14,7 +14,10 @@ class Refused(Exception):
 
 
 class Failed(Exception):
-    """Like Refused, sent as an IRCv3 standard reply (``FAIL verb code context :text``)."""
+    """A request that the server refuses, answered by an IRCv3 standard reply.
+
+    The reply is ``FAIL verb code context :text``.
+    """
 
     def __init__(self, verb: str, code: str, *context: str, text: str) -> None:
         super().__init__(verb, code, *context)
@@ -22,11 +25,11 @@ class Failed(Exception):
 
 
 class StartError(Exception):
-    """The server cannot start; the message tells people what to do."""
+    """The server cannot start; the exception's text tells people what to do."""
 
 
 def is_end(error: BaseException) -> bool:
-    """Return whether the error ends the program or the running task, and so is no failure of the code it left."""
+    """Return whether the error ends the program or the running task: no failure of the code."""
     import asyncio  # imported here, so that commands without a loop start faster
 
     if isinstance(error, asyncio.CancelledError):

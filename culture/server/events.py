@@ -222,7 +222,7 @@ class Noted(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Return the event's target: ``*``, since a fact is for every server with full knowledge."""
+        """Return the target of the event: ``*``, since a fact is for every server that may know all."""
         return "*"
 
 
@@ -256,12 +256,15 @@ class Said(NamedTuple):
 
     @property
     def is_passing(self) -> bool:
-        """Return whether it is a typing notification, which has no meaning later."""
+        """Return whether the message is a typing notification, which is of no use later."""
         return self.verb == "TAGMSG" and _PASSING.issuperset(self.tags)
 
 
 class ToldOpen(NamedTuple):
-    """A known message was sent in an open channel, says its server; sent by ``Host.repeat``."""
+    """The server of a message says that its channel was open when it was sent.
+
+    See ``Host.repeat``.
+    """
 
     id: EventId
     channel: str
@@ -295,5 +298,5 @@ Event = (
 
 
 def nick_of(source: str) -> str:
-    """Return the nick of a source."""
+    """Return the nick in a source ``nick!user@host``."""
     return source.partition("!")[0]

@@ -22,14 +22,18 @@ _CHUNK = 1 << 20
 
 
 class Source(NamedTuple):
-    """A file of the server, and its name in a backup."""
+    """A file of the server on disk, and the name that it has in a backup."""
 
     path: Path
     name: str
 
 
 def in_data(folder: Path, left_out: Callable[[Path], None]) -> Iterator[Source]:
-    """Yield the files of the data folder that mean something without the running server."""
+    """Yield the files of the data folder that belong into a backup.
+
+    Locks, temporary files and the journals of databases, which serve the running server only, are skipped. ``left_out``
+    is called with each other file that a backup cannot have, such as a symlink.
+    """
     for path in sorted(folder.rglob("*"), key=_order):
         try:
             mode = path.lstat().st_mode
@@ -45,7 +49,7 @@ def in_data(folder: Path, left_out: Callable[[Path], None]) -> Iterator[Source]:
 
 
 def _order(path: Path) -> tuple[bool, Path]:
-    """Return the sort key of a file: by path, but git objects last, after the refs that need them."""
+    """Return a key that sorts files by path, but git objects after the refs that need them."""
     return "objects" in path.parts, path
 
 
@@ -69,7 +73,11 @@ def is_database(path: Path) -> bool:
 
 
 def copy(source: Source, folder: Path, count: Count) -> BackupFile:
-    """Copy a file as of one moment, for its owner only; FileNotFoundError if it is gone."""
+    """Copy a file as of one moment into ``folder``, and return its entry for the manifest.
+
+    The copy has mode 0600; ``count`` is called with the bytes of each chunk copied. Raises FileNotFoundError if the
+    file is gone.
+    """
     source.path.lstat()
     target = folder / source.name
     os.close(open_private(target, os.O_WRONLY | os.O_EXCL))
@@ -83,7 +91,7 @@ def copy(source: Source, folder: Path, count: Count) -> BackupFile:
 
 
 def _copy_file(source: Path, target: Path, count: Count) -> None:
-    """Copy a file up to its length when opened: a log may grow meanwhile."""
+    """Copy as many bytes as the file has when it is opened, since a log may grow meanwhile."""
     with source.open("rb") as reading, target.open("wb") as writing:
         left = os.fstat(reading.fileno()).st_size
         while left and (chunk := reading.read(min(left, _CHUNK))):
@@ -93,7 +101,7 @@ def _copy_file(source: Path, target: Path, count: Count) -> None:
 
 
 def _copy_database(source: Path, target: Path, count: Count) -> int:
-    """Copy one state of a database that others may be writing; return its schema."""
+    """Copy one state of a SQLite database that others may be writing; return its schema number."""
     with closing(database.open_reader(source)) as reading, closing(sqlite3.connect(target)) as writing:
         (page,) = reading.execute("PRAGMA page_size").fetchone()
         done = 0

@@ -16,7 +16,7 @@ from culture.server.backup.tarball import Count
 
 
 class Label(NamedTuple):
-    """What a backup says of itself: server, program version, and the history's store."""
+    """What a backup says of its server: name, program version, and store of the history."""
 
     server: str
     program: str
@@ -24,11 +24,15 @@ class Label(NamedTuple):
 
 
 class BackupDiskFull(Exception):
-    """The disk has too little room."""
+    """The disk has too little room for a backup."""
 
 
 def create(file: Path, label: Label, sources: Sequence[Source], at: float, copied: Count, packed: Count) -> Manifest:
-    """Write a backup; FileExistsError if the file exists."""
+    """Write a backup of these files to ``file`` and return its manifest.
+
+    ``at``: time of the backup (seconds since 1970). ``copied`` and ``packed`` are called with numbers of bytes, as
+    files are copied and then packed. Raises FileExistsError if ``file`` exists, and BackupDiskFull.
+    """
     if file.exists():
         raise FileExistsError(file)
     _check_room(sources, file.parent)
@@ -56,7 +60,10 @@ def _copies(sources: Sequence[Source], stage: Path, count: Count) -> tuple[Backu
 
 
 def _write(part: Path, file: Path, manifest: Manifest, at: float, count: Count) -> None:
-    """Write the backup under a temporary name; never replace another file."""
+    """Write the backup to ``part`` and move it to ``file``.
+
+    Raises FileExistsError if ``file`` exists: no file is replaced.
+    """
     with os.fdopen(open_private(part, os.O_WRONLY | os.O_EXCL), "wb") as out:
         tarball.pack(out, manifest, part.parent, at, count)
         out.flush()

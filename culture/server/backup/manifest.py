@@ -16,7 +16,7 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 
 class BadBackup(Exception):
-    """The file is not a backup of ours, damaged, or not to be trusted."""
+    """The file is not a backup of ours, is damaged, or is not to be trusted."""
 
 
 class BackupFile(NamedTuple):
@@ -29,7 +29,7 @@ class BackupFile(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """The manifest: server, time, program version, and the files in order."""
+    """The manifest of a backup: server, time, program version, and the files in their order."""
 
     server: str
     time: str
@@ -40,7 +40,7 @@ class Manifest(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the size of all files in bytes."""
+        """Return the total size in bytes of the files in the backup, unpacked."""
         return sum(file.size for file in self.files)
 
 
@@ -51,7 +51,7 @@ def dump(manifest: Manifest) -> bytes:
 
 
 def parse(data: bytes) -> Manifest:
-    """Parse a manifest; BadBackup if it is damaged or of a newer format."""
+    """Parse a manifest; raises BadBackup if it is damaged or its format is unknown (newer)."""
     try:
         document = mapping(json.loads(data))
         form = int(number(document["format"]))
@@ -86,7 +86,10 @@ def _check_names(names: Sequence[str]) -> None:
 
 
 def is_known(name: str) -> bool:
-    """Return whether a backup may have a file of this name; no name leads out of its folder."""
+    """Return whether a backup may have a file of this name.
+
+    Names of other files are refused, above all those that lead out of the folder where a backup is unpacked.
+    """
     parts = name.split("/")
     if len(name) > _LONGEST or any(part in (".", "..") or not _PART.fullmatch(part) for part in parts):
         return False
@@ -94,7 +97,7 @@ def is_known(name: str) -> bool:
 
 
 def schemas(manifest: Manifest) -> Mapping[str, int]:
-    """Return the schema of each database, by its path in the data folder."""
+    """Return the schema number of each database of the backup, by its path in the data folder."""
     return {
         file.name.removeprefix(f"{DATA}/"): file.schema
         for file in manifest.files

@@ -33,7 +33,7 @@ _RENAME_EXCHANGE = 2
 
 
 def exchange(one: Path, other: Path) -> None:
-    """Exchange two names in one step."""
+    """Exchange two files or folders in one step: each gets the name of the other."""
     libc = ctypes.CDLL(None, use_errno=True)
     names = os.fsencode(one), os.fsencode(other)
     if libc.renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE):
@@ -45,29 +45,29 @@ _UNPACKING = ".unpacking-"
 
 
 class Unpacked(NamedTuple):
-    """A backup unpacked in a folder of its own, with every file checked and a new epoch of ids."""
+    """A backup that was checked and unpacked into a folder of its own, with a new epoch of ids."""
 
     manifest: Manifest
     folder: Path
 
     @property
     def data(self) -> Path:
-        """Return the folder that becomes the data folder."""
+        """Return the unpacked folder that is to become the data folder."""
         return self.folder / DATA
 
     @property
     def accounts(self) -> Path | None:
-        """Return the accounts file, or None if there is none."""
+        """Return the path of the unpacked accounts file; None if the backup has none."""
         return _if_there(self.folder / ACCOUNTS)
 
     @property
     def config(self) -> Path | None:
-        """Return the configuration file, or None if there is none."""
+        """Return the path of the unpacked configuration file; None if the backup has none."""
         return _if_there(self.folder / CONFIG)
 
     @property
     def tls(self) -> list[Path]:
-        """Return the certificates and keys in the backup."""
+        """Return the paths of the unpacked certificates and keys."""
         return sorted((self.folder / TLS).glob("*"))
 
 
@@ -79,9 +79,10 @@ def _if_there(path: Path) -> Path | None:
 def unpacked(
     source: IO[bytes], beside: Path, supported: Mapping[str, int], stamp: str, count: Count
 ) -> Iterator[Unpacked]:
-    """Unpack a backup next to a data folder, for the duration of the block.
+    """Unpack a backup next to the data folder ``beside``, for the duration of the block.
 
-    BadBackup leaves everything unchanged. ``supported`` has the schemas of databases that this program can read.
+    ``supported``: the highest schema that this program can read of each database. ``stamp``: a part of the new folder's
+    name. ``count`` is called with the bytes of each chunk. Raises BadBackup, which leaves everything unchanged.
     """
     manifest, members = tarball.opened(source)
     _check(manifest, beside.parent, supported)
@@ -100,7 +101,10 @@ def unpacked(
 
 @contextmanager
 def _alone(beside: Path) -> Iterator[None]:
-    """Lock out other restores during the block, and remove what a killed one left behind."""
+    """During the block, keep other restores out; remove first what a killed restore left behind.
+
+    Raises BadBackup if another restore is under way.
+    """
     lock = FileLock(beside.with_name(f"{beside.name}.restoring"))
     try:
         lock.acquire(f"{os.getpid()}\n")
@@ -139,11 +143,10 @@ def _make_durable(folder: Path) -> None:
 
 
 def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
-    """Make the new folder the data folder and move the former aside.
+    """Make ``new`` the data folder, with the path ``folder``; move the former one to ``aside``.
 
-    False if there was no former data.
-
-    The caller holds the data folder's lock. At every moment one of the two is in place.
+    Returns False if there was no former data. The caller holds the data folder's lock. At every moment either the new
+    or the former data is in place.
     """
     os.rename(new, aside)
     try:
@@ -159,11 +162,10 @@ def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
 
 
 def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
-    """Revoke in a backup's accounts those that were revoked here after the backup.
+    """Revoke in a backup's accounts file those accounts that are revoked here.
 
-    Return their names.
-
-    Raises AccountsError if one of the files cannot be read.
+    Return their names. ``new``: accounts file of the backup; ``present``: that of this server; ``prefix``: as for
+    AccountStore. Raises AccountsError if one of the files cannot be read.
     """
     here, there = AccountStore(present, prefix), AccountStore(new, prefix)
     names = [account.name for account in here.all() if not account.is_active and there.active(account.name)]
@@ -173,7 +175,10 @@ def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
 
 
 def put_file(new: Path, path: Path, stamp: str) -> Path | None:
-    """Replace a file by ``new``; return where a different former file was moved, or None."""
+    """Give the file at ``path`` the contents of ``new``; return where the former file was moved.
+
+    None if there was no former file, or it has the same contents. ``stamp`` is part of the moved file's name.
+    """
     data = new.read_bytes()
     with write_lock(path):
         former = read_private(path)

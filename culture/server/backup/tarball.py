@@ -26,7 +26,10 @@ _FILE, _OLD_FILE, _LONG_NAME = b"0", b"\0", b"L"
 
 
 def pack(out: IO[bytes], manifest: Manifest, folder: Path, at: float, count: Count) -> None:
-    """Write the manifest and the files that it names."""
+    """Write a manifest, and the files in ``folder`` that it names, to ``out`` as gzipped tar.
+
+    ``at``: time of the files (seconds since 1970). ``count`` is called with the number of bytes read.
+    """
     with tarfile.open(fileobj=out, mode="w:gz", format=tarfile.GNU_FORMAT, compresslevel=_LEVEL) as tar:
         data = manifests.dump(manifest)
         tar.addfile(_header(manifests.NAME, len(data), at), io.BytesIO(data))
@@ -42,7 +45,7 @@ def _header(name: str, size: int, at: float) -> tarfile.TarInfo:
 
 
 class _Counted(io.RawIOBase):
-    """A file that reports how much of it was read."""
+    """A file that reports to ``count`` how many bytes were read from it."""
 
     def __init__(self, source: IO[bytes], count: Count) -> None:
         self._source = source
@@ -55,7 +58,7 @@ class _Counted(io.RawIOBase):
 
 
 class TarMember(NamedTuple):
-    """A file of the archive; use up ``chunks`` before asking for the next one."""
+    """A file in a tar file; use up its ``chunks`` before asking for the next member."""
 
     name: str
     size: int
@@ -63,7 +66,10 @@ class TarMember(NamedTuple):
 
 
 def opened(source: IO[bytes]) -> tuple[Manifest, Iterator[TarMember]]:
-    """Return the manifest and exactly its files, in order; BadBackup for anything else."""
+    """Return a backup's manifest, and an iterator over the files that it names, in order.
+
+    Raises BadBackup, also while iterating, if the archive has other or damaged files, or is no backup.
+    """
     members = _members(source)
     first = next(members, None)
     if first is None or first.name != manifests.NAME or first.size > _LONGEST_MANIFEST:
@@ -73,7 +79,10 @@ def opened(source: IO[bytes]) -> tuple[Manifest, Iterator[TarMember]]:
 
 
 def peeked(source: IO[bytes]) -> tuple[Manifest, bytes | None]:
-    """Return the manifest, and the configuration if it is there (it comes first)."""
+    """Return a backup's manifest, and its configuration file.
+
+    The latter is None if the backup does not begin with it.
+    """
     manifest, members = opened(source)
     first = manifest.files[0] if manifest.files else None
     if first is None or first.name != manifests.CONFIG or first.size > _LONGEST_MANIFEST:
@@ -101,7 +110,10 @@ def _whole(file: BackupFile, chunks: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _members(source: IO[bytes]) -> Iterator[TarMember]:
-    """Yield the plain files of the archive; refuse links, devices, folders and everything else."""
+    """Yield the plain files of a gzipped tar file.
+
+    Raises BadBackup for links, folders and the like.
+    """
     with gzip.open(source) as stream:
         while (header := _header_of(stream)) is not None:
             name, size, kind = header
@@ -120,7 +132,10 @@ def _members(source: IO[bytes]) -> Iterator[TarMember]:
 
 
 def _header_of(stream: gzip.GzipFile) -> tuple[str, int, bytes] | None:
-    """Return name, size and kind of the next header; None at the end of the archive."""
+    """Return name, size in bytes and kind from the next tar header.
+
+    None at the end of the archive.
+    """
     block = _exactly(stream, _BLOCK)
     if not block.strip(b"\0"):
         return None

@@ -14,7 +14,10 @@ from culture.server.subscriptions.metadata_replies import show_synced
 
 
 def names_rows(ctx: Context, channel: Channel) -> Iterator[Message]:
-    """Yield as many 353 (names) as needed, without the final 366."""
+    """Yield the channel's members as 353 lines, as many as needed.
+
+    The final 366 is not among them.
+    """
     kind = "@" if "s" in channel.flags else "="
     most = room(ctx.router.name, Numeric.RPL_NAMREPLY.code, f"{ctx.nick} {kind} {channel.name}")
     line: list[str] = []
@@ -34,9 +37,9 @@ def names_rows(ctx: Context, channel: Channel) -> Iterator[Message]:
 
 
 def _word(ctx: Context, channel: Channel, user: User) -> str:
-    """Return a member's nick with rank prefixes for a NAMES reply.
+    """Return a member's nick for a NAMES reply, with the prefixes of the member's rank.
 
-    Empty if gone or hidden from the asker.
+    Returns "" if the user has left the channel or is hidden from the asker.
     """
     status = channel.members.get(user)
     if status is None or not sees_member(ctx.user, user, channel):
@@ -46,7 +49,7 @@ def _word(ctx: Context, channel: Channel, user: User) -> str:
 
 
 def show_join(ctx: Context, channel: Channel) -> None:
-    """Send this session JOIN and all that follows, as if its user had just joined."""
+    """Send this session JOIN, topic, names and metadata, as if its user had just joined."""
     user = ctx.user
     joined = Joined(ctx.stamp(), user.source, channel.name, account=user.account, realname=user.realname)
     line = render(joined, ctx.session.wants, user.account)
@@ -59,7 +62,7 @@ def show_join(ctx: Context, channel: Channel) -> None:
 
 
 def show_channel(ctx: Context, channel: Channel) -> None:
-    """Send the topic, if there is one, the names, and the metadata asked for."""
+    """Send this session a channel's topic, if it has one, names, and the metadata subscribed to."""
     if channel.topic is not None:
         show_topic(ctx, channel)
     ctx.pull(names_reply(ctx, channel.name))
@@ -67,7 +70,7 @@ def show_channel(ctx: Context, channel: Channel) -> None:
 
 
 def show_elsewhere(ctx: Context, channel: Channel) -> None:
-    """Send topic and names to the user's other sessions, which see the same channels."""
+    """Send a channel's topic and names to the other sessions of this session's user."""
     for session in list(ctx.router.sessions.get(ctx.user, ())):
         if session is not ctx.session:
             other = Context(ctx.parts, session)
@@ -77,7 +80,7 @@ def show_elsewhere(ctx: Context, channel: Channel) -> None:
 
 
 def show_topic(ctx: Context, channel: Channel) -> None:
-    """Send 332 and 333, or 331 without a topic."""
+    """Send a channel's topic (332 and 333), or 331 if the channel has none."""
     if channel.topic is None:
         ctx.reply(Numeric.RPL_NOTOPIC, channel.name)
         return
@@ -86,7 +89,7 @@ def show_topic(ctx: Context, channel: Channel) -> None:
 
 
 def names_reply(ctx: Context, names: str) -> Iterator[Message]:
-    """Yield the names of the channels in a list, and one 366."""
+    """Yield the members of the channels in ``names`` (comma-separated), and one 366 at the end."""
     for name in names.split(","):
         channel = ctx.network.channel(name)
         if channel is not None and sees_channel(ctx.user, channel):

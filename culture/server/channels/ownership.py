@@ -24,7 +24,10 @@ _AT_ONCE = 12  # changes of one MODE line
 
 
 def name_fault(ctx: Context, name: str, renamed: Channel | None = None) -> str | None:
-    """Return why a channel may not be founded (or ``renamed``) with this name; None if it may."""
+    """Return why a new channel may not have this name, as a text for people; None if it may.
+
+    ``renamed``: the channel that would get the name, whose present name does not count.
+    """
     fault = fault_in(name)
     if fault is not None:
         return fault
@@ -39,7 +42,10 @@ def _named(ctx: Context, channels: Sequence[Channel]) -> str:
 
 
 def warn_of_confusable(ctx: Context, channel: Channel) -> None:
-    """Warn a client that joined a channel with a confusable name, which a link can bring about."""
+    """Send a client that joined a channel a warning if the channel's name looks like another's.
+
+    No new channel gets such a name, but a link to another server can bring one.
+    """
     names = [each.name for each in ctx.network.confusable(channel.name) if sees_channel(ctx.user, each)]
     if names and "standard-replies" in ctx.session.caps.enabled:
         text = f"This is {channel.name}, whose name looks like {names[0]}"
@@ -47,15 +53,18 @@ def warn_of_confusable(ctx: Context, channel: Channel) -> None:
 
 
 def may_operate(network: Network, channel: Channel, user: User) -> bool:
-    """Return whether this user may be an operator of the channel."""
+    """Return whether this user may be an operator of the channel.
+
+    In a channel of the configuration only people may, once an account of a person exists.
+    """
     return not (channel.standing and network.knows_people) or user.kind == UserClass.HUMAN
 
 
 def rank_at_entry(network: Network, channel: Channel | None, user: User) -> str:
-    """Return the rank of a user who joins a channel (None: a new one).
+    """Return the rank ("o" or "") of a user who joins a channel; ``channel`` None is a new one.
 
-    The first member is the operator. In a registered channel it is the founder, whenever they come; in a standing
-    channel the first person, since agents often join before people.
+    The first member is the operator. In a registered channel the founder is, whenever they come; in a channel of the
+    configuration the first person is, since agents often join before people.
     """
     if channel is None:
         return "o"
@@ -73,10 +82,10 @@ def _is_person(network: Network, user: User) -> bool:
 
 
 class StandingChannels:
-    """Takes operator rank in standing channels from users who may not have it.
+    """Takes operator rank, in channels of the configuration, from users who may not have it.
 
-    The rank can come from a time before there were accounts, over a link, or stay with a user who logs out. It is taken
-    at the end of the turn by a MODE from this server, so that linked servers take it as well.
+    A user can have the rank from a time before there were accounts, over a link, or after a logout. It is taken at the
+    end of the turn by a MODE from this server, so that linked servers take it as well.
     """
 
     def __init__(self, network: Network, router: Router, dirty: list[Flushable]) -> None:
@@ -88,7 +97,10 @@ class StandingChannels:
         router.subscribe(self._user_changed, AccountSet, UserModeSet)
 
     def review(self) -> None:
-        """Check all standing channels, after accounts of people were made or revoked."""
+        """Check the operators of all channels of the configuration at the end of this turn.
+
+        To be called after accounts of people were made or revoked.
+        """
         for channel in self._network.channels.values():
             self._review(channel)
 
@@ -111,7 +123,7 @@ class StandingChannels:
                 self._promote(channel, user)
 
     def _promote(self, channel: Channel, user: User) -> None:
-        """Give a user who logs in inside the channel the rank that joining now would give."""
+        """Make a person who logs in inside a channel its operator, if joining now would do so."""
         if not self._network.knows_people or user.server != self._router.name or user.kind != UserClass.HUMAN:
             return
         others = [each for each in channel.members if each is not user and each.kind == UserClass.HUMAN]
@@ -119,7 +131,7 @@ class StandingChannels:
             self._set(channel, [ModeChange(True, "o", user.nick)])
 
     def flush(self) -> None:
-        """Take operator rank from the users found unentitled in this turn, by a MODE from this server."""
+        """Take operator rank, by a MODE, from users of the reviewed channels who may not have it."""
         pending, self._pending = self._pending, set()
         for name in sorted(pending):
             channel = self._network.channel(name)
@@ -135,12 +147,12 @@ class StandingChannels:
 
 
 def may_release(user: User, channel: Channel) -> bool:
-    """Return whether the user may unregister the channel: the founder and IRC operators may."""
+    """Return whether the user may unregister the channel: its founder and IRC operators may."""
     return channel.is_founder(user) or is_operator(user)
 
 
 def check_registration(ctx: Context, channel: Channel, add: bool) -> None:
-    """Refuse a channel operator who may not register (``add``) or unregister the channel."""
+    """Raise Refused if the user may not register (``add``) or unregister the channel."""
     user, limit = ctx.user, ctx.config.limits.registered_channels
     if not add:
         if not may_release(user, channel):

@@ -32,7 +32,7 @@ _RANKS = tuple(f"{mode}:" for mode in MEMBER_MODES)
 
 
 def _name_the_parts(document: Json) -> Json:
-    """Migrate the file of registered channels from schema 0: a mapping of names to channels."""
+    """Migrate a file of registered channels of schema 0, which maps names to channels."""
     channels = [{**mapping(channel), "name": name, "metadata": {}} for name, channel in document.items()]
     return {"channels": channels}
 
@@ -42,7 +42,7 @@ MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_name_the_parts,)
 
 
 def dump_channel(channel: Channel) -> str:
-    """Return a channel as one line of the file, without its members."""
+    """Return a channel, without its members, as a line for the file of registered channels."""
     topic = channel.topic
     return json.dumps(
         {
@@ -67,13 +67,19 @@ def dump_channel(channel: Channel) -> str:
 
 
 def dump(lines: Iterable[str]) -> bytes:
-    """Return the contents of a file with these channels."""
+    """Return the contents of the file of registered channels.
+
+    ``lines`` are from ``dump_channel``.
+    """
     every = ",\n".join(lines)
     return f'{{"schema": {len(MIGRATIONS)}, "channels": [\n{every}\n]}}\n'.encode()
 
 
 def parse(data: bytes) -> list[Channel]:
-    """Return the channels of a file of any schema; raise UnreadableJson if it is damaged."""
+    """Return the channels in a file of registered channels of any schema.
+
+    Raises UnreadableJson if the file is damaged.
+    """
     try:
         channels = [
             _channel(mapping(item)) for item in items(forward(mapping(json.loads(data)), MIGRATIONS)["channels"])
@@ -91,9 +97,9 @@ def parse(data: bytes) -> list[Channel]:
 
 
 def _channel(item: Json) -> Channel:
-    """Return a channel from its JSON object, with defaults.
+    """Return a channel from its JSON object; keys that are missing get their defaults.
 
-    Raise UnreadableJson for unknown keys.
+    Raises UnreadableJson for unknown keys.
     """
     refuse_unknown(item, _KNOWN)
     name = _text(item["name"])
@@ -122,7 +128,10 @@ def _channel(item: Json) -> Channel:
 
 
 def _marks(channel: Channel, saved: Json) -> dict[str, Mark]:
-    """Return the marks (versions) of a channel's parts; a part saved without one counts as old."""
+    """Return the marks (versions) of a channel's parts.
+
+    A part that was saved without one counts as old. ``saved``: the JSON object of the marks in the file.
+    """
     parts = [f"{mode}:{mask}" for mode, entries in channel.lists.items() for mask in entries]
     parts += [f"meta:{key}" for key in channel.metadata or {}]
     parts += ["topic"] if channel.topic is not None else []
@@ -144,7 +153,10 @@ def _entries(entries: Json) -> dict[str, ListEntry]:
 
 
 def _text(value: object) -> str:
-    """Return the value if it is text without line breaks, since it is sent to clients unchanged."""
+    """Return the value if it is text without line breaks; raises UnreadableJson otherwise.
+
+    The text is sent to clients unchanged.
+    """
     line = text(value)
     if any(each in line for each in _BREAKS):
         raise UnreadableJson(f"{line!r} has a line break in it")
@@ -159,8 +171,7 @@ _TRY_AGAIN = 1.0
 class RegisteredChannels:
     """Keeps the file of registered channels up to date.
 
-    It is flushed at the end of a turn, always first: the changes of a turn are written once, and before any client is
-    told of them.
+    The changes of a turn are written once at its end, before any client is told of them.
     """
 
     def __init__(
@@ -176,7 +187,7 @@ class RegisteredChannels:
         router.subscribe(self._changed, ModeSet, TopicSet, MetadataSet, ChannelRenamed)
 
     def restore(self) -> None:
-        """Add the saved channels to the network, without members."""
+        """Add the channels in the file to the network, without members; raises StartError."""
         try:
             file = read_private(self._path)
             channels = parse(file[0]) if file is not None else []
@@ -192,9 +203,9 @@ class RegisteredChannels:
             self._lines[fold(channel.name)] = dump_channel(channel)
 
     def flush(self) -> None:
-        """Write changed channels to disk.
+        """Write the file of registered channels if one changed.
 
-        Called at the end of a turn, before clients get the changes.
+        On failure, try again until it works. Called at the end of a turn, before clients are told of the changes.
         """
         if not self._pending:
             return

@@ -11,7 +11,10 @@ _numbers = count(1)
 
 
 def batched(rows: Iterable[Message], server: str, kind: str, *params: str) -> Iterator[bytes]:
-    """Yield the encoded rows as one batch; each row gets the ``batch`` tag as its first tag."""
+    """Yield the encoded rows as an IRCv3 batch of type ``kind``, from opening to closing line.
+
+    ``params``: the parameters of the batch. Each row gets the ``batch`` tag as its first tag.
+    """
     name = f"b{next(_numbers)}"
     tag = f"@batch={name} ".encode()
     yield wire(Message("BATCH", (f"+{name}", kind, *params), server))
@@ -54,7 +57,7 @@ class MessageBatch:
         session.push(self._tagged(line))
 
     def close(self) -> None:
-        """Send the closing line to every session that received the opening line."""
+        """Send the closing line to every session that received the batch's opening line."""
         end = wire(Message("BATCH", (f"-{self._name}",), self._server))
         for session in self._open:
             if not session.ended:
@@ -62,7 +65,10 @@ class MessageBatch:
         self._open.clear()
 
     def _tagged(self, line: bytes) -> bytes:
-        """Return the line with the batch tag added; the last result is cached for the next session."""
+        """Return the line with the batch tag added.
+
+        The last result is kept, since the next session mostly gets the same line.
+        """
         if self._last[0] is not line:
             rest = b";" + line[1:] if line.startswith(b"@") else b" " + line
             self._last = (line, self._tag + rest)

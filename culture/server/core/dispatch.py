@@ -40,8 +40,8 @@ Then = Callable[[], Later | None]
 class Dispatcher:
     """Reads one session's lines and runs them in order, one at a time.
 
-    A command runs to its end within one turn of the event loop, unless its handler returns a ``Later``. Then, and while
-    a long answer is produced, and while flood control slows the client down, further lines are held here.
+    A command runs to its end within one turn of the event loop, unless its handler returns a ``Later``. Then, while a
+    long answer is produced, and while flood control slows the client down, further lines wait here.
     """
 
     __slots__ = ("_answered", "_bucket", "_buffer", "_commands", "_context", "_held", "_session", "_unknown")
@@ -57,7 +57,7 @@ class Dispatcher:
         self._answered: list[bytes] = []  # answer so far to a labelled command that returned Later
 
     def receive(self, data: bytes) -> None:
-        """Take bytes from the connection and run the commands of the lines that they complete."""
+        """Take bytes that the connection has read, and run the commands of the completed lines."""
         try:
             lines = self._buffer.feed(data)
         except ProtocolError:
@@ -83,7 +83,7 @@ class Dispatcher:
                 return
 
     def _allowed(self) -> Rate:
-        """Return the rate limit for this client: by loopback, registration state and class."""
+        """Return this client's rate limit, which depends on its address, registration and class."""
         flood, user = self._context.parts.config.flood, self._session.user
         if self._session.is_local:
             return flood.loopback
@@ -95,7 +95,7 @@ class Dispatcher:
         return self._context.network.is_agent(user)
 
     def _slow_down(self) -> None:
-        """Stop reading until flood control allows the next command; TCP holds back the rest."""
+        """Stop reading until flood control allows the next command; TCP then holds up the client."""
         self._session.wait()
         asyncio.get_running_loop().call_later(self._bucket.wait(self._allowed(), time.monotonic()), self._speed_up)
 
@@ -106,13 +106,13 @@ class Dispatcher:
                 self._resume()
 
     def allowance(self) -> int:
-        """Return the send queue's limit in bytes: larger for agents and while an answer is pulled."""
+        """Return how many bytes may wait to be sent: more for agents and during long answers."""
         limits, user = self._context.config.limits, self._session.user
         pushed = limits.agent_send_queue if user is not None and self._is_agent(user) else limits.send_queue
         return pushed + limits.pull_queue if self._session.is_pulling else pushed
 
     def lost(self, reason: str) -> None:
-        """End the session because its connection is gone."""
+        """End the session because its connection was lost."""
         self._session.lost(reason)
 
     def _resume(self) -> None:
@@ -129,7 +129,7 @@ class Dispatcher:
         self._hand_on(lines or ())
 
     def _hand_on(self, lines: Iterable[bytes]) -> None:
-        """Pass unread lines to the connection's new owner, if there is one (a link to a server)."""
+        """Pass the remaining lines to the connection's new owner, if it turned into a server's link."""
         owner = self._session.connection.owner
         if owner is not None and owner is not self:
             owner.receive(self._buffer.given_back(lines))
@@ -159,7 +159,10 @@ class Dispatcher:
             self._run(message)
 
     def _take_tagged(self, message: Message) -> None:
-        """Run a message that has tags: collect the lines of a batch, answer a labelled command."""
+        """Run a message that has tags.
+
+        A line of a batch is collected, a labelled command answered as such.
+        """
         then = None
         if "batch" in message.tags and self._session.user is not None:
             limits = self._context.config.limits
@@ -174,7 +177,10 @@ class Dispatcher:
         return "label" in message.tags and "labeled-response" in self._session.caps.enabled
 
     def _run(self, message: Message, then: Then | None = None) -> bool:
-        """Run a command, or ``then`` in its place. Return whether it is answered or will be (Later)."""
+        """Run the message's command, or ``then`` in its place; exceptions are sent to the client.
+
+        Returns False if the command is answered only after a later line of the client (Unanswered).
+        """
         context = self._context
         try:
             command = self._commands.get(message.verb)
@@ -218,7 +224,7 @@ class Dispatcher:
         self._context.parts.tasks.start(self._finish(later, message))
 
     async def _finish(self, later: Later, message: Message) -> None:
-        """Wait for the work of a Later, run its second half, then the lines held meanwhile."""
+        """Wait for the work of a Later and run its ``then``; go on with the lines sent meanwhile."""
         try:
             result = await later.work
         except Exception:
@@ -236,7 +242,10 @@ class Dispatcher:
                 self._resume()
 
     def _other_protocol(self, raw: bytes) -> str | None:
-        """Return the closing text if the line belongs to another protocol (HTTP, TLS, …), else None."""
+        """Return a text for the client if the line is of another protocol (HTTP, TLS, …), else None.
+
+        The connection is to be closed with this text.
+        """
         return None if _verb(raw).decode("latin-1") in self._commands else _not_irc(raw)
 
     def _refuse_verb(self, message: Message) -> None:
@@ -266,13 +275,13 @@ class Dispatcher:
         self._spoil_batch(raw)
 
     def _spoil_batch(self, raw: bytes) -> None:
-        """Refuse the open multiline batch after a refused line with tags, which may be part of it."""
+        """Refuse the open multiline batch if the refused line ``raw`` may belong to it: it has tags."""
         if raw.lstrip(b" ").startswith(b"@"):
             self._context.parts.batches.spoil(self._session, "A line of it was refused")
 
 
 def _not_irc(raw: bytes) -> str | None:
-    """Return the closing text for a line of another protocol; None if the line may be IRC.
+    """Return a text for the client if the line is of another protocol; None if it may be IRC.
 
     A browser sends what a web page asks for to any port. Such a request is refused at its first line, because a line
     further down could be an IRC command, run as the page's reader, who needs no login on their own machine.

@@ -6,9 +6,10 @@ from culture.protocol.stream import LINE_LIMIT
 
 
 def wire(message: Message) -> bytes:
-    """Return the encoded line; if too long, with its last parameter cut between characters.
+    """Encode a message as a line.
 
-    This is for reasons, lists and replies. A text that a user sends is never shortened: it was refused before (417).
+    If that is too long, cut its last parameter between two characters. This is for reasons, lists and replies. A text
+    that a user sends is never shortened: it was refused before (417).
     """
     line = bytes(message)
     excess = len(line) - LINE_LIMIT

@@ -25,7 +25,7 @@ _make = tuple.__new__  # NamedTuple's constructor without its overhead, for the 
 
 
 class EventId(NamedTuple):
-    """Identity of an event, with the time at its origin (seconds since 1970)."""
+    """The id of an event, with the time at which its server made it (seconds since 1970)."""
 
     origin: str
     epoch: str
@@ -44,7 +44,10 @@ class EventId(NamedTuple):
 
 
 def begin_epoch(path: Path) -> str:
-    """Write a file with a new random epoch and return that; for a restored backup."""
+    """Write a file of event ids that begins a new random epoch, and return the epoch.
+
+    A restored backup needs this, so that no id is used twice.
+    """
     epoch = secrets.token_hex(4)
     replace_file(path, _document(epoch, 1))
     return epoch
@@ -55,7 +58,7 @@ def _document(epoch: str, reserved: int) -> bytes:
 
 
 class Ids:
-    """Hands out event ids with the time; see the module."""
+    """Makes event ids that are never used twice, even after a crash (see the module)."""
 
     def __init__(self, path: Path, origin: str, clock: Callable[[], float]) -> None:
         self._path = path

@@ -35,7 +35,7 @@ _PER_LINE = 13
 
 
 def tokens(config: ServerConfig, skill_tokens: Iterable[str] = ()) -> Iterator[tuple[str, ...]]:
-    """Yield the tokens, with those of skills, sorted, in groups that fit into one line."""
+    """Yield the ISUPPORT tokens of server and skills, sorted, in groups that fit a line (005)."""
     words = tuple(sorted((*_tokens(config), *skill_tokens)))
     for start in range(0, len(words), _PER_LINE):
         yield words[start : start + _PER_LINE]

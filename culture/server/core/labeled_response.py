@@ -9,7 +9,10 @@ _batches = count(1)
 
 
 def labelled(lines: Iterable[bytes], label: str, server: str) -> Iterator[bytes]:
-    """Yield an answer under its label: an ACK if it is empty, one tagged line, or a batch."""
+    """Yield the answer to a labelled command: an ACK (no lines), one tagged line, or a batch.
+
+    ``server``: the server's name, the source of the added lines.
+    """
     rows = iter(lines)
     first = next(rows, None)
     if first is None:

@@ -18,7 +18,7 @@ _LONGEST_TARGET = 200
 
 @dataclass(slots=True, eq=False)
 class MultilineBatch:
-    """A multiline message that is still incoming; once refused, its further lines are dropped."""
+    """A multiline message whose lines are still coming in; once it is refused, they are dropped."""
 
     name: str
     target: str
@@ -32,30 +32,36 @@ class MultilineBatch:
 
     @property
     def text(self) -> str:
-        """Return the text of the message: its lines joined as their sender marked them."""
+        """Return the message's lines as one text, joined with or without line ends as marked."""
         first, *rest = self.lines
         return first.text + "".join(line.text if line.concat else f"\n{line.text}" for line in rest)
 
 
 def offer(limits: ServerLimits) -> str:
-    """Return the value of the capability: the limits of a message in bytes and lines."""
+    """Return the value of the capability draft/multiline: the limits in bytes and lines."""
     return f"max-bytes={limits.multiline_bytes},max-lines={limits.multiline_lines}"
 
 
 class MultilineBatches:
-    """The open batch of each session, at most one. A batch is accepted or refused as a whole."""
+    """The multiline message that each session is sending (a batch).
+
+    It is accepted or refused as a whole. What is refused is told to the client by FAIL.
+    """
 
     def __init__(self, server: str) -> None:
         self._server = server
         self._open: dict[Session, MultilineBatch] = {}
 
     def open(self, session: Session, batch: MultilineBatch) -> None:
-        """Open a batch for a session; a batch that is still open is refused."""
+        """Begin a multiline batch of a session; if it has an open one, that is refused (FAIL)."""
         self.spoil(session, "Another batch was opened before this one was closed")
         self._open[session] = batch
 
     def add(self, session: Session, message: Message, limits: ServerLimits) -> None:
-        """Add a message with a ``batch`` tag to the session's batch, or refuse the batch."""
+        """Add a message with a ``batch`` tag to the session's open batch.
+
+        Send FAIL if it does not fit.
+        """
         batch = self._open.get(session)
         if batch is None:
             self._tell(session, None, "MULTILINE_INVALID", text="There is no such batch")
@@ -86,7 +92,10 @@ class MultilineBatches:
             batch.lines.append(Line(text, concat))
 
     def close(self, session: Session, name: str) -> MultilineBatch | None:
-        """Close the batch and return it; None if it was refused, which the client was told."""
+        """End the session's batch and return it.
+
+        None if there is no batch of this name or it was refused; the client has then been sent FAIL.
+        """
         batch = self._open.get(session)
         if batch is None or batch.name != name:
             self.spoil(session, "Another batch was closed")
@@ -98,13 +107,16 @@ class MultilineBatches:
         return None if batch.is_refused else batch
 
     def spoil(self, session: Session, why: str) -> None:
-        """Refuse the open batch, if there is one: a line that belongs to it was wrong or is lost."""
+        """Refuse the session's open batch, if any, because a line of it was wrong or is lost.
+
+        ``why``: the text of the FAIL for the client.
+        """
         batch = self._open.get(session)
         if batch is not None and not batch.is_refused:
             self._refuse(session, batch, "MULTILINE_INVALID", text=why)
 
     def expire(self, now: float, timeout: float) -> None:
-        """Refuse the batches without a new line for ``timeout`` seconds."""
+        """Refuse (FAIL) the open batches to which no line was added for ``timeout`` seconds."""
         for session, batch in self._open.items():
             if not batch.is_refused and now - batch.touched >= timeout:
                 text = f"Nothing came for {timeout:g} seconds"

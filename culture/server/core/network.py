@@ -21,7 +21,7 @@ _MOST_BOUNDED = 1_000  # closed channels whose borders are remembered
 
 
 class Gone(NamedTuple):
-    """A user who had a nick before, for WHOWAS."""
+    """A user who had a nick earlier, as WHOWAS shows them."""
 
     nick: str
     username: str
@@ -33,7 +33,7 @@ class Gone(NamedTuple):
 
 
 class Network:
-    """Users, channels and other servers, by folded name."""
+    """The users and channels by folded name, and the other servers by short name."""
 
     def __init__(self, standing: Iterable[str] = (), channel_modes: str = "nt", remember: int = 1000) -> None:
         self.users: dict[str, User] = {}
@@ -60,7 +60,10 @@ class Network:
         return self.users.get(nick) or self.users.get(fold(nick))
 
     def nick_now(self, nick: str) -> str:
-        """Return the current nick of the user who last held this (now unused) nick."""
+        """Return the present nick of the user who last had ``nick``, which is unused now.
+
+        Returns ``nick`` itself if that user is unknown.
+        """
         seen: set[str] = set()
         while (key := fold(nick)) not in self.users and key in self.renames and key not in seen:
             seen.add(key)
@@ -72,7 +75,7 @@ class Network:
         return self.channels.get(name) or self.channels.get(fold(name))
 
     def confusable(self, name: str) -> list[Channel]:
-        """Return the channels whose names people could confuse with this one."""
+        """Return the other channels whose names people could confuse with ``name``."""
         candidates = chain.from_iterable(self._by_skeleton.get(skeleton, ()) for skeleton in skeletons(name))
         own = self.channel(name)
         return [channel for channel in dict.fromkeys(candidates) if channel is not own]
@@ -93,16 +96,19 @@ class Network:
                 del self._by_skeleton[skeleton]
 
     def by_account(self, account: str, server: str) -> User | None:
-        """Return the user who is logged in to this account of this server, or None."""
+        """Return the user of this server who is logged in to this account; None if there is none."""
         users = (user for user in self.users.values() if user.account == account)
         return next((user for user in users if user.server == server), None)
 
     def count(self, mode: str) -> int:
-        """Return the number of users with this mode."""
+        """Return the number of users who have this user mode, such as ``i``."""
         return self.modes[mode]
 
     def know_people(self, exists: bool) -> None:
-        """Set whether an account of class human exists: then users without an account are no people."""
+        """Record whether an account of class human exists, and recompute the classes of all users.
+
+        If one exists, users without an account do not count as people.
+        """
         self.knows_people = exists
         for user in self.users.values():
             self.classify(user)
@@ -118,7 +124,10 @@ class Network:
         return user.kind == UserClass.AGENT or (not self.knows_people and user.kind == UserClass.BOT)
 
     def doubt(self, server: str, is_doubted: bool) -> None:
-        """Set whether a server's statements about its users are trusted, and reclassify its users."""
+        """Record whether a linked server's statements about its users are doubted.
+
+        Reclassify these users. ``server``: the server's short name.
+        """
         if is_doubted == (server in self.unvouched):
             return
         if is_doubted:
@@ -130,12 +139,12 @@ class Network:
                 self.classify(user)
 
     def open_standing(self, at: float) -> None:
-        """Create the channels of the configuration, which always exist."""
+        """Create the channels of the configuration, which always exist; ``at``: the present time."""
         for name in self._standing.values():
             self.open(name, at)
 
     def peers(self, user: User) -> set[User]:
-        """Return all users who share a channel with the user, and the user."""
+        """Return the user and all users who share a channel with the user."""
         return set(chain((user,), *(channel.members for channel in user.channels)))
 
     def apply(self, event: Event) -> Collection[User]:
@@ -153,7 +162,10 @@ class Network:
         return channel
 
     def drop(self, channel: Channel, user: User) -> None:
-        """Remove a member, and the channel with its last one; only ``apply`` may call it."""
+        """Remove a member from a channel, and the channel if it is then empty.
+
+        Only ``apply`` may call it.
+        """
         rank, key = channel.members.pop(user, ""), fold(user.nick)
         channel.joins.pop(key, None)
         for mode in MEMBER_MODES:
@@ -163,7 +175,10 @@ class Network:
         self.close_if_empty(channel)
 
     def close_if_empty(self, channel: Channel) -> None:
-        """Remove an empty channel unless standing or registered; only ``apply`` may call it."""
+        """Remove a channel without members, unless it is registered or of the configuration.
+
+        Only ``apply`` may call it.
+        """
         if not channel.members and not channel.is_kept:
             for invited in channel.invited:
                 invited.invitations -= {channel}
@@ -172,18 +187,18 @@ class Network:
                 self._keep_border(channel)
 
     def _keep_border(self, channel: Channel) -> None:
-        """Store from which servers a closed channel is hidden: its last PART must not reach them."""
+        """Remember from which servers a removed channel is hidden: they must not get its last PART."""
         self.bounded[fold(channel.name)] = channel
         if len(self.bounded) > _MOST_BOUNDED:
             del self.bounded[next(iter(self.bounded))]
 
     def restore(self, channel: Channel) -> None:
-        """Add a registered channel as it was saved, before any user is here."""
+        """Add a registered channel with its saved settings, before any user is connected."""
         channel.standing = fold(channel.name) in self._standing
         if (present := self.channel(channel.name)) is not None:
             self.remove_channel(present)
         self.add_channel(channel)
 
     def remember(self, user: User, stamp: EventId) -> None:
-        """Add the user to the list for WHOWAS; only ``apply`` may call it."""
+        """Add the user to the list for WHOWAS, with the event's time; only ``apply`` may call it."""
         self.gone.append(Gone(user.nick, user.username, user.host, user.realname, user.server, user.account, stamp.at))

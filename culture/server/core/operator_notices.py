@@ -12,7 +12,10 @@ log = logging.getLogger(__name__)
 
 
 def tell(parts: ServerParts, text: str, error: BaseException | None = None) -> None:
-    """Log a text, with an error's traceback, and send it as a notice to each local IRC operator."""
+    """Send a text as a notice to each IRC operator on this server, and log it.
+
+    ``error``: an exception whose traceback is logged as well.
+    """
     log.log(logging.WARNING if error is None else logging.ERROR, "%s", text, exc_info=error)
     router = parts.router
     with parts.turn():

@@ -20,7 +20,7 @@ _make = tuple.__new__  # NamedTuple's constructor without its overhead, for the 
 
 
 class Trace(NamedTuple):
-    """Author of a message, without its text."""
+    """The author of a message, and the message's sequence number; its text is not kept."""
 
     seq: int
     source: str
@@ -28,7 +28,7 @@ class Trace(NamedTuple):
 
 
 class _Change(NamedTuple):
-    """A nick that was changed to another, or (None) whose user left."""
+    """A change of a nick: to ``new``, or (None) its user left the network."""
 
     seq: int
     old: str
@@ -40,7 +40,10 @@ _Traces = tuple[deque[int], deque[str | tuple[str, str]]]
 
 
 class RecentMessages:
-    """Remembers the authors of up to ``most`` messages per target; ``trim`` bounds the total."""
+    """Remembers who wrote the last messages to each target (channel or nick), for REDACT.
+
+    At most ``most`` for each target; ``trim`` bounds their total.
+    """
 
     def __init__(self, router: Router, most: int) -> None:
         self._router = router
@@ -56,7 +59,10 @@ class RecentMessages:
         router.subscribe(self._rename_channel, ChannelRenamed)
 
     def find(self, target: str, msgid: str) -> Trace | None:
-        """Return the author of the message with this id to this target, or None."""
+        """Return the author of the message with this id to this target.
+
+        None if it is not remembered.
+        """
         head, _, number = msgid.rpartition(".")
         if not (number.isascii() and number.isdigit() and len(number) < 20):
             return None
@@ -71,7 +77,7 @@ class RecentMessages:
         return Trace(seq, speaker, None) if isinstance(speaker, str) else Trace(seq, *speaker)
 
     def forget(self, target: str, trace: Trace) -> None:
-        """Drop the record of a message that was redacted."""
+        """Drop the record of a message, given by its target and trace, that was redacted."""
         theirs = self._elsewhere.get(target, ())
         if (position := next((at for at, (_, each) in enumerate(theirs) if each is trace), None)) is not None:
             del self._elsewhere[target][position]
@@ -83,20 +89,20 @@ class RecentMessages:
             del self._traces[target]
 
     def is_by(self, trace: Trace, user: User) -> bool:
-        """Return whether this user wrote the message.
+        """Return whether this user wrote the message: has its account, or had its nick since then.
 
-        A nick alone is no proof: it may have a new user.
+        The author's nick alone proves nothing: another user may have it now.
         """
         if trace.account is not None and trace.account == user.account:
             return True
         return self._nick_now(nick_of(trace.source), trace.seq) == user.nick
 
     def nick_now(self, trace: Trace) -> str | None:
-        """Return the author's present nick; None if they left or it is too long ago to know."""
+        """Return the present nick of a message's author; None if the author left, or it is unknown."""
         return self._nick_now(nick_of(trace.source), trace.seq)
 
     def trim(self) -> None:
-        """Drop the targets with the oldest messages when the total is too large."""
+        """If too many messages are remembered in all, drop the targets that were silent longest."""
         excess = sum(len(seqs) for seqs, _ in self._traces.values()) - _BUSY_TARGETS * self._most
         if excess <= 0:
             return
@@ -123,7 +129,7 @@ class RecentMessages:
         speakers.append(message[1] if account is None else (message[1], account))
 
     def _note_elsewhere(self, message: Said) -> None:
-        """Record a message of another server, dated by our own last sequence number."""
+        """Record a message of another server, placed after the last event of this server."""
         trace = _make(Trace, (self._router.ids.last, message[1], message[5]))
         try:
             self._elsewhere[message[3]].append((message[0], trace))
@@ -133,13 +139,16 @@ class RecentMessages:
                 del self._elsewhere[next(iter(self._elsewhere))]
 
     def _begin(self, epoch: str) -> None:
-        """Start over with a new epoch: sequence numbers begin again."""
+        """Forget everything about this server's messages, since its new epoch numbers them anew."""
         self._epoch = epoch
         self._traces.clear()
         self._changes.clear()
 
     def _nick_now(self, nick: str, since: int) -> str | None:
-        """Return the present nick of the user who had this one at ``since``; None if unknown."""
+        """Return the present nick of the user who had ``nick`` at the sequence number ``since``.
+
+        None if the user has left, or ``since`` is too long ago to know.
+        """
         changes = self._changes
         if len(changes) == changes.maxlen and changes[0].seq > since:
             return None

@@ -103,21 +103,24 @@ class Session:
         self.idle: Callable[[], None] | None = None  # called when a pulled answer is complete
 
     def enable(self, caps: frozenset[str]) -> None:
-        """Apply a changed set of capabilities."""
+        """Adapt to the client's capabilities ``caps``, after they changed."""
         wants = flavour_of(caps)
         self.wants = int(wants)
         self.flavour = int(wants & SAID)
         self.echo = "echo-message" in caps
 
     def send(self, line: bytes) -> None:
-        """Queue a line; it is written at the end of the turn."""
+        """Queue a line for the client.
+
+        It is written at the end of the turn, or captured (``capture``).
+        """
         queue = self.queue
         if not queue:
             self._dirty.append(self.connection)
         queue.append(line)
 
     def push(self, line: bytes) -> None:
-        """Queue a line that is not part of the answer being captured."""
+        """Queue a line for the client, even while an answer is being captured (``capture``)."""
         queue = self.connection.queue
         if not queue:
             self._dirty.append(self.connection)
@@ -125,27 +128,30 @@ class Session:
 
     @property
     def is_pulling(self) -> bool:
-        """Return whether a long answer is still being produced."""
+        """Return whether a long answer (``pull``) is still being sent."""
         return self._rows is not None
 
     @property
     def is_busy(self) -> bool:
-        """Return whether the session's next command must wait."""
+        """Return whether the session's next command must wait: for a result, or an answer's end."""
         return self.waiting or self._rows is not None
 
     def wait(self) -> None:
-        """Stop reading and run no further command until ``go_on``."""
+        """Stop reading from the client and run none of its commands until ``go_on``."""
         self.waiting = True
         self.connection.pause()
 
     def go_on(self) -> None:
-        """Read and run commands again after ``wait``."""
+        """Read from the client again, and run its commands, after ``wait``."""
         self.waiting = False
         if self._rows is None:
             self.connection.resume()
 
     def pull(self, rows: Iterable[bytes]) -> None:
-        """Send a long answer as the client reads it; the session's next command waits for its end."""
+        """Send a long answer piece by piece as the client reads it.
+
+        The next command waits for its end.
+        """
         self._rows = iter(rows) if self._rows is None else chain(self._rows, rows)
         self._produce()
 
@@ -186,12 +192,12 @@ class Session:
                 self.idle()
 
     def take_rows(self) -> Iterator[bytes]:
-        """Return the rest of an answer that is being produced, and stop producing it."""
+        """Stop producing a long answer (``pull``), and return those of its lines that were not sent."""
         rows, self._rows = self._rows, None
         return rows or iter(())
 
     def capture(self) -> list[bytes]:
-        """Collect what is sent in a list instead of sending it, until ``release``."""
+        """Return a list in which all lines are collected, instead of being sent, until ``release``."""
         self.queue = []
         return self.queue
 
@@ -201,11 +207,14 @@ class Session:
         return self.queue is not self.connection.queue
 
     def release(self) -> None:
-        """Stop capturing; lines are queued for the client again."""
+        """End ``capture``: lines are queued for the client again."""
         self.queue = self.connection.queue
 
     def close(self, reason: str, last_words: str | None = None) -> None:
-        """End the session: send ERROR and close; the user leaves unless it has other sessions."""
+        """End the session: send ERROR and close the connection.
+
+        The user leaves with ``reason`` unless it has other sessions or is always on. ``last_words``: text of the ERROR.
+        """
         if self.ended:
             return
         if self.is_captured:
@@ -218,7 +227,7 @@ class Session:
         self.lost(reason)
 
     def lost(self, reason: str) -> None:
-        """End the session after its connection was lost."""
+        """End the session after its connection was closed or lost; the user leaves with ``reason``."""
         if not self.ended:
             self.ended = True
             self._rows = self.idle = None  # break reference cycles

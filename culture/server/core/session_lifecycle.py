@@ -30,7 +30,10 @@ _REPLACED = "Replaced by a new login"
 
 
 def complete(ctx: Context) -> Later | None:
-    """Register the client after NICK, USER and CAP END; a Later while its uid is checked."""
+    """Register the client if NICK, USER and CAP END have come; else do nothing.
+
+    Returns a Later if the uid of the client's process has to be checked first.
+    """
     session = ctx.session
     if session.nick is None or session.username is None or session.caps.pending or session.user is not None:
         return None
@@ -46,9 +49,9 @@ def _account_here(ctx: Context) -> Account | None:
 
 
 def _log_in_by_uid(ctx: Context, why_not: str) -> None:
-    """Log the client in as its nick's account, unless ``why_not`` names an objection.
+    """Register the client, logged in to the account of its nick if ``why_not`` is empty.
 
-    Then register it.
+    ``why_not``: why the uid of the client's process is no proof; the client is told.
     """
     session = ctx.session
     session.not_owner = why_not
@@ -97,7 +100,10 @@ def _credentials(session: Session) -> Credentials:
 
 
 def _same_person(ctx: Context, identity: ServerIdentity) -> User | None:
-    """Return the present user to attach to: same login, and the same nick where nicks are free."""
+    """Return the connected user to whom the new session belongs, or None.
+
+    It has the same account and, unless nicks are bound to accounts, the same nick.
+    """
     if identity.account is None:
         return None
     if ctx.config.nick_prefix == "required":
@@ -107,9 +113,9 @@ def _same_person(ctx: Context, identity: ServerIdentity) -> User | None:
 
 
 def _check_free(ctx: Context, nick: str, account: str | None) -> None:
-    """Refuse a nick that is in use or reserved.
+    """Raise Refused for a nick that is in use or belongs to another account.
 
-    If the account owns it, disconnect its present user.
+    If it belongs to ``account``, the user who has it is disconnected instead.
     """
     try:
         is_owner = _check_owner(ctx, nick, account)
@@ -124,12 +130,15 @@ def _check_free(ctx: Context, nick: str, account: str | None) -> None:
 
 
 def check_ownership(ctx: Context, nick: str) -> None:
-    """Refuse a registered user the nick of another account."""
+    """Raise Refused if this nick belongs to an account that is not that of the session's user."""
     _check_owner(ctx, nick, ctx.user.account)
 
 
 def _check_owner(ctx: Context, nick: str, account: str | None) -> bool:
-    """Return whether the account owns this nick; refuse the nick of another account."""
+    """Return True if the account owns this nick, False if no account does.
+
+    Raises Refused if another account owns it. Without the setting that binds nicks to accounts, nobody owns a nick.
+    """
     owner = ctx.parts.accounts.owner_of(nick) if ctx.config.nick_prefix == "required" else None
     if owner is None:
         return False
@@ -159,7 +168,10 @@ def _arrive(ctx: Context, nick: str, identity: ServerIdentity) -> None:
 
 
 def _attach(ctx: Context, user: User) -> None:
-    """Make the session one more of a present user: same nick, same channels."""
+    """Add the session to a connected user: it gets the same nick and the same channels.
+
+    An agent's earlier sessions are closed.
+    """
     before = list(ctx.router.sessions.get(user, ()))
     ctx.router.attach(ctx.session, user)
     ctx.session.password = None
@@ -176,14 +188,14 @@ def _attach(ctx: Context, user: User) -> None:
 
 
 def _take_class(ctx: Context, user: User) -> None:
-    """Update the user's class if the class of its account has changed."""
+    """Update the class of a connected user if its account has another class by now."""
     account = ctx.session.account
     if account is not None and user.account_kind != account.kind:
         ctx.publish(AccountSet(ctx.stamp(), user.source, account.name, account.kind))
 
 
 def depart(parts: ServerParts, session: Session, reason: str) -> None:
-    """Handle an ended session: its user leaves with the last one, or stays away if always on."""
+    """Handle a session's end: with the last one, its user leaves, or if always on goes away."""
     router, user = parts.router, session.user
     if not router.detach(session) or user is None:
         return
@@ -199,7 +211,10 @@ def depart(parts: ServerParts, session: Session, reason: str) -> None:
 
 
 def _may_stay(parts: ServerParts, user: User, account: Account) -> bool:
-    """Return whether a user may stay without a session: its nick is the account's own."""
+    """Return whether a user without sessions may stay on the network.
+
+    The account must own the user's nick, or have no other user here.
+    """
     if parts.accounts.owner_of(user.nick) == account:
         return True
     here = (each for each in parts.network.users.values() if each.server == user.server)
@@ -207,7 +222,7 @@ def _may_stay(parts: ServerParts, user: User, account: Account) -> bool:
 
 
 def expel(parts: ServerParts, user: User, reason: str) -> None:
-    """End every session of a user; the user leaves even if its account is always on."""
+    """End every session of a user; the user leaves the network even if its account is always on."""
     for session in list(parts.router.sessions.get(user, ())):
         session.close(reason)
     if parts.network.user(user.nick) is user:

@@ -68,20 +68,20 @@ class User:
     metadata: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
-        """Set the source that others see."""
+        """Set ``source``, the ``nick!user@host`` that others see."""
         self.rename(self.nick)
 
     def rename(self, nick: str) -> None:
-        """Change the nick and the source."""
+        """Change the nick, and with it ``source``, the ``nick!user@host`` that others see."""
         self.nick = nick
         self.source = f"{nick}!{self.username}@{self.host}"
 
     def classify(self, knows_people: bool, is_vouched: bool = True) -> None:
         """Set ``kind``, the user class that others see.
 
-        It is the class of the account. Without an account, mode +B makes a bot, and a user who is not logged in counts
-        as a person only as long as no account of a person exists. Users of a server that nobody vouches for have no
-        class; +B alone still shows which of them are programs.
+        It is the class of the account. Without an account, mode +B makes a bot; other users count as people only if
+        they are not logged in and ``knows_people`` is False (no person has an account). Without ``is_vouched`` (nobody
+        vouches for the user's server) the class is unknown; +B alone still shows a program.
         """
         if not is_vouched:
             self.kind = UserClass.UNKNOWN
@@ -94,7 +94,7 @@ class User:
 
     @property
     def is_agent(self) -> bool:
-        """Return whether the user is a program, by class or by mode +B, which anybody can set."""
+        """Return whether the user is a program, by class or by mode +B, which any user can set."""
         return self.kind in (UserClass.AGENT, UserClass.BOT) or "B" in self.modes
 
 
@@ -147,13 +147,13 @@ class Channel:
         return self.founder is not None and user.account is not None and same(self.founder, user.account)
 
     def guard(self) -> None:
-        """Update ``is_guarded`` after a change of modes."""
+        """Recompute ``is_guarded`` (a mode may keep a member from speaking) after a change of modes."""
         self.is_guarded = bool(self.flags & {"m", "C"} or self.lists.get("b"))
 
     def keep_absent(self, part: str, held: bool) -> None:
-        """Record that an absent user was given (``held``) or lost a rank:
+        """Record that a user who is not in the channel was given (``held``) or lost a rank.
 
-        on other servers the user may be present.
+        On other servers the user may be present. ``part``: the rank and the folded nick, such as ``o:nick``.
         """
         self.absent[part] = held
         if len(self.absent) > _MOST_ABSENT:
@@ -170,7 +170,7 @@ class Channel:
         return "i" not in self.flags or self.is_operator(user)
 
     def listed(self, mode: str, user: User) -> bool:
-        """Return whether the user is on the ban (b), exception (e) or invitation (I) list."""
+        """Return whether the user is on the list ``mode``: ban (b), exception (e) or invitation (I)."""
         return any(covers(mask, user) for mask in self.lists.get(mode, ()))
 
     def is_muted(self, user: User) -> bool:
@@ -182,7 +182,7 @@ class Channel:
         return silenced and not self.listed("e", user) and not self.excepted_from_mute(user)
 
     def excepted_from_mute(self, user: User) -> bool:
-        """Return whether the user is excepted from mutes."""
+        """Return whether an entry of the exception list exempts the user from mutes."""
         entries = self.lists.get("e", {})
         return any(covers(mask.removeprefix(MUTE), user) for mask in entries if mask.startswith(MUTE))
 
@@ -197,14 +197,17 @@ class Channel:
 
 
 def covers(mask: str, user: User) -> bool:
-    """Return whether a list mask matches this user; a mute extban matches nobody here."""
+    """Return whether a mask of a channel's list matches this user.
+
+    A mask of a mute matches nobody.
+    """
     if mask.startswith(ACCOUNT):
         return user.account is not None and matches(mask.removeprefix(ACCOUNT), user.account)
     return not mask.startswith(MUTE) and matches(mask, user.source)
 
 
 def full_mask(text: str) -> str:
-    """Return a ban mask with missing parts filled in by ``*``; empty if the text is no mask."""
+    """Return a list mask with its missing parts as ``*``; "" if the text is no mask."""
     mute = MUTE if text.startswith(MUTE) else ""
     bare = text.removeprefix(mute)
     if bare in ("", ACCOUNT):
@@ -213,13 +216,19 @@ def full_mask(text: str) -> str:
 
 
 def symbols(status: str, every: bool) -> str:
-    """Return member modes as prefixes: all of them (``every``), or the highest."""
+    """Return the prefixes, such as ``@``, of the member modes in ``status``.
+
+    ``every``: those of all modes, not only of the highest.
+    """
     prefixes = [symbol for mode, symbol in MEMBER_MODES.items() if mode in status]
     return "".join(prefixes if every else prefixes[:1])
 
 
 def reaches(held: str, status: str) -> bool:
-    """Return whether member modes ``held`` include the rank of the prefix ``status``."""
+    """Return whether a member with the modes ``held`` has the rank ``status``, or a higher one.
+
+    ``status``: the prefix of a rank, such as ``@``.
+    """
     for mode, symbol in MEMBER_MODES.items():
         if mode in held:
             return True
@@ -229,5 +238,5 @@ def reaches(held: str, status: str) -> bool:
 
 
 def same(one: str, other: str) -> bool:
-    """Return whether two names are equal after folding."""
+    """Return whether two names are equal, ignoring case as IRC does."""
     return fold(one) == fold(other)

@@ -15,14 +15,14 @@ class ServerTasks:
         self._running: set[asyncio.Task[None]] = set()
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a coroutine as a task; its error is logged."""
+        """Run a coroutine in the background as a task; an error of it is logged."""
         task = asyncio.get_running_loop().create_task(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
         return task
 
     async def stop(self) -> None:
-        """Cancel the running tasks and wait until they have ended."""
+        """Cancel all running background tasks and wait until they have ended."""
         # A task that was started in this very turn takes its first step here: cancelled before, it would leave the
         # coroutine that it was given unawaited.
         await asyncio.sleep(0)

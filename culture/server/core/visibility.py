@@ -17,7 +17,7 @@ def sees_channel(asker: User, channel: Channel) -> bool:
 
 
 def sees_user(asker: User, other: User) -> bool:
-    """Return whether the asker may find the other user without naming them."""
+    """Return whether a search by the asker may find the other user; naming the nick always does."""
     return (
         "i" not in other.modes or other is asker or not asker.channels.isdisjoint(other.channels) or is_operator(asker)
     )
@@ -43,5 +43,5 @@ def no_such_channel(network: Network, asker: User, name: str) -> str:
 
 
 def hinted(text: str, suggestion: str | None) -> str:
-    """Return the text with "did you mean" and the suggestion, if there is one."""
+    """Return the text with "did you mean" and the suggestion; the text alone if that is None."""
     return text if suggestion is None else f"{text}; did you mean {suggestion}?"

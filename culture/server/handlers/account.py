@@ -27,19 +27,22 @@ _BEFORE_CONNECT = "before-connect"
 
 
 def may_make_account(ctx: Context) -> bool:
-    """Return whether this session may create an account: allowed by settings, on a private connection."""
+    """Return whether this session may make an account: settings and connection allow it."""
     return ctx.config.self_registration != "off" and is_private(ctx)
 
 
 def offer(ctx: Context) -> str | None:
-    """Return the value of the capability draft/account-registration; None if it is not offered."""
+    """Return the value of the capability draft/account-registration, None for no value.
+
+    A value says that accounts can be created before NICK and USER.
+    """
     return _BEFORE_CONNECT if _early(ctx) else None
 
 
 def _early(ctx: Context) -> bool:
-    """Return whether accounts may be created before registration.
+    """Return whether accounts may be created before the client has registered by NICK and USER.
 
-    Not if the server has a password.
+    They may not if the server has a password.
     """
     return ctx.config.self_registration == "anybody" and ctx.config.password is None
 
@@ -82,7 +85,10 @@ def _check_allowed(ctx: Context, verb: str, name: str) -> None:
 
 
 def _name(ctx: Context, requested: str) -> str:
-    """Return the name for a new account: the nick, without the server's prefix if nicks have one."""
+    """Return the name for the session's new account: its nick, without the prefix of the server.
+
+    ``requested``: the name in the command, which must be the nick or ``*``. Raises Failed.
+    """
     nick = ctx.session.nick if ctx.session.user is None else ctx.nick
     if nick is None:
         raise Failed("REGISTER", "NEED_NICK", "*", text="Choose a nick first")
@@ -102,7 +108,10 @@ def _name(ctx: Context, requested: str) -> str:
 
 
 def check_password(verb: str, name: str, password: str) -> None:
-    """Refuse a password that is too short or not usable."""
+    """Raise Failed for a password that is too short or has characters that no password may have.
+
+    ``verb`` and ``name``: the command and the account, for the reply.
+    """
     if len(password) < _SHORTEST_PASSWORD:
         raise Failed(verb, "WEAK_PASSWORD", name, text=f"A password has at least {_SHORTEST_PASSWORD} characters")
     try:
@@ -112,7 +121,10 @@ def check_password(verb: str, name: str, password: str) -> None:
 
 
 def _make(store: AccountStore, name: str, password: str) -> Account | Failed:
-    """Hash the password, add the account (in a thread). It is a bot: nobody vouches for it."""
+    """Add an account with this password, and return it, or the refusal; call it in a thread.
+
+    The account is of class bot, since nobody vouches that a person has it.
+    """
     try:
         account = new_account(name, UserClass.BOT, verifier=PasswordVerifier.of(password))
         store.add(account)
@@ -156,7 +168,10 @@ def redeem(ctx: Context, message: Message) -> Later:
 
 
 def _redeemed(invitations: Invitations, store: AccountStore, name: str, key: str, password: str) -> str | Failed:
-    """Create the invited person's account and return a token for it (in a thread)."""
+    """Make the invited person's account and return a token for it, or the refusal.
+
+    Call it in a thread.
+    """
     token = ""
 
     def let_in(invitation: Invitation) -> None:

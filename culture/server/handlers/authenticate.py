@@ -21,7 +21,10 @@ log = logging.getLogger(__name__)
 
 
 def mechanisms(ctx: Context) -> tuple[SaslMechanism, ...]:
-    """Return the mechanisms for this session; passwords and tokens need a private connection."""
+    """Return the SASL mechanisms for this session.
+
+    Passwords and tokens need a private connection.
+    """
     return sasl.offered(
         private=is_private(ctx),
         certificate=_certificate(ctx) is not None,
@@ -34,7 +37,7 @@ def _certificate(ctx: Context) -> str | None:
 
 
 def is_private(ctx: Context) -> bool:
-    """Return whether nobody else can read the connection: it uses TLS or loopback."""
+    """Return whether nobody else can read the session's connection: it uses TLS or loopback."""
     return ctx.session.is_local or ctx.session.tls is not None
 
 
@@ -67,7 +70,7 @@ def authenticate(ctx: Context, message: Message) -> Later | None:
 
 
 def _check_tries(ctx: Context) -> None:
-    """Refuse a session with too many failed logins; checked at every step of an exchange.
+    """Raise Refused for a session with too many failed logins; called at each step of a login.
 
     A program that acts for people with a token can guess nothing and is not held up: one person's wrong password must
     not lock out the others.
@@ -126,7 +129,10 @@ def _run_check(ctx: Context, check: CredentialCheck) -> Awaitable[Done | LoginFa
 
 
 def log_in(ctx: Context, done: Done) -> None:
-    """Log the session in to this account, by its own credential or a program acting for it."""
+    """Log the session in to the account of a successful login; raises Refused if it may not.
+
+    The login is by the account's own credential, or by a program that acts for it (``done.by``).
+    """
     by = done.by
     session, account = ctx.session, ctx.parts.accounts.active(done.account)
     acting = ctx.parts.accounts.active(by) if by is not None else None
@@ -146,7 +152,10 @@ def log_in(ctx: Context, done: Done) -> None:
 
 
 def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
-    """``PASS account:password``, for clients without SASL; a wrong one ends the connection."""
+    """Check the password of ``PASS account:password``, for clients without SASL, and log in.
+
+    If it is wrong or cannot be checked, the connection is closed.
+    """
     if not is_private(ctx):
         _reject(ctx, "Passwords are taken over TLS only")
         return None
@@ -162,7 +171,7 @@ def log_in_by_password(ctx: Context, name: str, password: str) -> Later | None:
 
 
 def _catch_up(ctx: Context) -> None:
-    """Read the accounts file again if it changed, so that a new account can log in at once."""
+    """Read the accounts file again if it changed: one may log in to a new account at once."""
     try:
         ctx.parts.accounts.catch_up()
     except AccountsError as error:

@@ -68,7 +68,7 @@ def cap(ctx: Context, message: Message) -> Later | None:
 
 
 def offered(ctx: Context) -> dict[str, str | None]:
-    """Return the capabilities for this session, with values that depend on its connection."""
+    """Return the capabilities offered to this session; some values depend on its connection."""
     capabilities = (
         OFFERED
         | ctx.parts.skills.caps()
@@ -114,7 +114,10 @@ def _end(ctx: Context) -> Later | None:
 
 
 def _answer(ctx: Context, action: str, words: list[str]) -> None:
-    """Send the capabilities in one line, or to a client of version 302 in several marked with ``*``."""
+    """Send capabilities (``words``) in one line, or to clients of version 302 in several.
+
+    ``action``: subcommand of CAP, such as LS. All lines but the last are marked with ``*``.
+    """
     nick = ctx.session.nick or "*" if ctx.session.user is None else ctx.nick
     *most, last = lines(words, _ROOM if ctx.session.caps.version >= VERSION_302 else _ONE_LINE)
     for line in most:

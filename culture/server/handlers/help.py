@@ -44,7 +44,7 @@ def _page(ctx: Context, subject: str, text: list[str]) -> Iterator[Message]:
 
 
 def explain(verb: Command) -> list[str]:
-    """Return the help text of a verb as lines: its syntax, then what it does."""
+    """Return the help text of a command as lines: its syntax, then what it does."""
     text = inspect.getdoc(verb.handler) or verb.verb
     usage, colon, rest = text.replace("``: ", "\0", 1).replace("``", "").partition("\0")
     paragraphs = [usage, rest] if colon else [usage]

@@ -18,14 +18,14 @@ _MINUTE = 60.0
 
 
 class ListCondition(NamedTuple):
-    """A bound on the number of members (""), on minutes since creation (C) or the topic (T)."""
+    """A condition of LIST on members (""), minutes since creation (C) or since the topic (T)."""
 
     what: str
     more: bool
     value: int
 
     def holds(self, channel: Channel, now: float) -> bool:
-        """Return whether the channel meets the condition."""
+        """Return whether the channel meets the condition at the time ``now``."""
         if self.what == "":
             actual: float = len(channel.members)
         elif self.what == "C":
@@ -38,7 +38,7 @@ class ListCondition(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """The filter of a LIST: any of these masks, none of those, every condition."""
+    """The filter of a LIST: a channel fits a mask, none of ``without``, and every condition."""
 
     masks: tuple[str, ...]
     without: tuple[str, ...]
@@ -46,7 +46,7 @@ class Filter(NamedTuple):
 
     @classmethod
     def parse(cls, words: Iterable[str]) -> "Filter":
-        """Parse ``#name``, ``*mask*``, ``!*mask*``, ``>3``, ``C<60``, ``T>60``."""
+        """Parse a filter's words: ``#name``, ``*mask*``, ``!*mask*``, ``>3``, ``C<60``, ``T>60``."""
         masks, without, conditions = [], [], []
         for word in words:
             if condition := _CONDITION.fullmatch(word):
@@ -58,7 +58,7 @@ class Filter(NamedTuple):
         return cls(tuple(masks), tuple(without), tuple(conditions))
 
     def fits(self, channel: Channel, now: float) -> bool:
-        """Return whether the channel passes the filter."""
+        """Return whether the channel passes the filter at the time ``now``."""
         return (
             (not self.masks or any(matches(mask, channel.name) for mask in self.masks))
             and not any(matches(mask, channel.name) for mask in self.without)
@@ -66,7 +66,7 @@ class Filter(NamedTuple):
         )
 
     def candidates(self, network: Network) -> list[Channel]:
-        """Return the channels to check: the named ones, or all if there is a mask."""
+        """Return the channels to be filtered: those named, or all if there is a mask with wildcards."""
         if not self.masks or any("*" in mask or "?" in mask for mask in self.masks):
             return list(network.channels.values())
         exact = (network.channel(name) for name in self.masks)

@@ -27,7 +27,10 @@ def markread(ctx: Context, message: Message) -> None:
 
 
 def _time(ctx: Context, words: str) -> str:
-    """Return the time of the parameter, at most the present; Failed if it is no time."""
+    """Return the time in a parameter ``timestamp=time``, but not a later one than now.
+
+    Raises Failed if there is no valid time.
+    """
     time = words.removeprefix(_PREFIX)
     if time == words or not valid_time(time):
         raise Failed(VERB, "INVALID_PARAMS", words, text=f"A time looks like {_PREFIX}{iso_time(ctx.now())}")

@@ -78,19 +78,25 @@ def _targets(ctx: Context, targets: str) -> list[str]:
 
 
 def client_tags(message: Message) -> Mapping[str, str]:
-    """Return the tags that clients may send each other; of our own only those in ClientTag."""
+    """Return those tags of a message that clients may send each other.
+
+    They begin with ``+``; of our own tags only those in ClientTag are among them.
+    """
     if not message.tags:
         return NO_TAGS
     return {key: value for key, value in message.tags.items() if key[:1] == "+" and not _is_forged(key)}
 
 
 def _is_forged(key: str) -> bool:
-    """Return whether a tag has a key that only servers may set."""
+    """Return whether a tag from a client has a key that only servers may set."""
     return key.startswith(f"+{VENDOR}") and key not in _THEIRS
 
 
 def say(ctx: Context, verb: str, target: str, text: str, tags: Mapping[str, str], lines: tuple[Line, ...] = ()) -> None:
-    """Publish a message to one target if the client may send it; ``lines`` of a multiline text."""
+    """Send a client's message to one target; raises Refused if the client may not send it.
+
+    ``verb``: PRIVMSG, NOTICE or TAGMSG. ``lines``: the lines of a multiline message.
+    """
     user = ctx.session.user
     if user is None:
         raise Refused(Numeric.ERR_NOTREGISTERED)
@@ -139,9 +145,9 @@ def _is_ctcp(text: str) -> bool:
 
 
 def _fitting(lines: tuple[Line, ...], most: int) -> tuple[Line, ...]:
-    """Split lines that exceed ``most`` bytes.
+    """Return the lines with those that exceed ``most`` bytes split.
 
-    Each rest becomes a further line that continues it.
+    The rest of a split line follows as further lines that are marked as its continuation.
     """
     fitting = []
     for text, concat in lines:
@@ -166,7 +172,10 @@ def _check_length(source: str, verb: str, target: str, text: str) -> None:
 
 
 def _mentioned_nicks(channel: Channel, user: User, text: str, status: str) -> tuple[str, ...]:
-    """Return the nicks that the text mentions: by name, or all agents for a person's ``@all``."""
+    """Return the nicks that the text mentions; ``@all`` of a person mentions all agents.
+
+    Only members who get the message count: all, or those with the rank ``status``.
+    """
     members = channel.members.items()
     hearers = [member for member, rank in members if not status or reaches(rank, status)]
     nicks = mentions(text, (member.nick for member in hearers))

@@ -33,7 +33,7 @@ _NOT_A_KEY = "A key consists of a-z, 0-9 and _./-"
 
 
 class MetadataTarget(NamedTuple):
-    """The target of a command: a user, a channel, or (None) the unregistered client itself."""
+    """The target of METADATA: a user, a channel, or (None) the unregistered client itself."""
 
     name: str
     owner: User | Channel | None
@@ -212,12 +212,12 @@ def _check_may_set(ctx: Context, target: MetadataTarget, key: str) -> None:
 
 
 def _may_call_agents(ctx: Context) -> bool:
-    """Return whether the user may set a channel's tags, which invite agents to the channel."""
+    """Return whether the user may set a channel's tags, by which agents are invited to it."""
     return not ctx.network.knows_people or ctx.user.kind in (UserClass.HUMAN, UserClass.AGENT)
 
 
 def _check_value(ctx: Context, target: MetadataTarget, key: str, value: str) -> None:
-    """Refuse a value that is too long for the line that shows it, or one key too many."""
+    """Raise Failed if the value is too long for a line, or the target has too many keys."""
     limits = ctx.config.limits
     if key not in target.values and len(target.values) >= limits.metadata_keys:
         text = f"No more than {limits.metadata_keys} keys"

@@ -79,7 +79,7 @@ def _is_query(change: ModeChange) -> bool:
 
 
 def _show(ctx: Context, channel: Channel) -> None:
-    """Send 324 and 329; the key is shown to members only."""
+    """Send the client a channel's modes (324; only members see the key) and age (329)."""
     letters, params = "".join(sorted(channel.flags)), []
     if channel.key is not None:
         letters += "k"
@@ -115,7 +115,7 @@ def _change(ctx: Context, channel: Channel, changes: list[ModeChange]) -> None:
 
 
 def _release(ctx: Context, channel: Channel) -> None:
-    """Unregister a channel on behalf of a user who need not be a member."""
+    """Unregister a channel by order of its founder or an IRC operator, who may be outside of it."""
     if channel.is_registered:
         was_outside = ctx.user not in channel.members
         ctx.publish(ModeSet(ctx.stamp(), ctx.user.source, channel.name, (_RELEASE,)))
@@ -124,7 +124,10 @@ def _release(ctx: Context, channel: Channel) -> None:
 
 
 def _valid(ctx: Context, channel: Channel, changes: list[ModeChange]) -> Iterator[ModeChange]:
-    """Yield the valid mode changes in final form, up to the limit of one command (MODES in 005)."""
+    """Yield the valid mode changes, with checked parameters.
+
+    Send the client errors for the others. Changes above the limit for one command (MODES in 005) are ignored.
+    """
     left = ctx.config.limits.modes
     for change in changes:
         left -= change.param is not None
@@ -165,9 +168,9 @@ def _member(ctx: Context, channel: Channel, nick: str, is_promoted: bool) -> str
 
 
 def _mask(ctx: Context, channel: Channel, mode: str, text: str) -> str:
-    """Return a list mask in full, spelled as on the list.
+    """Return the full mask for a list mode, spelled as on the list if the list has it.
 
-    Refuse one that is too long for its line.
+    Raises Refused for a text that is no mask or too long for a line.
     """
     mask = full_mask(text)
     if not mask or " " in mask or mask.startswith(":"):
@@ -180,7 +183,7 @@ def _mask(ctx: Context, channel: Channel, mode: str, text: str) -> str:
 
 
 def _key(channel: Channel, key: str) -> str:
-    """Return the key if it is valid (RFC 2812 §2.3.1), else refuse it."""
+    """Return a channel key unchanged if it is valid (RFC 2812 §2.3.1), else raise Refused."""
     if 0 < len(key) <= KEY_LENGTH and key.isascii() and key[0] != ":" and not _NOT_IN_KEY.intersection(key):
         return key
     text = f"A key is 1 to {KEY_LENGTH} ASCII characters without spaces and commas"
@@ -195,7 +198,11 @@ def _limit(channel: Channel, number: str) -> str:
 
 
 def _servers(ctx: Context, channel: Channel, words: str) -> str:
-    """Return the servers of +S by the first labels of their names; this one is always included."""
+    """Return the parameter of mode +S, the servers that share the channel, in its stored form.
+
+    That is the first labels of their names, sorted and separated by commas. ``words``: names or first labels of
+    servers, separated by commas; this server is always added. Raises Refused if no other server or too many are named.
+    """
     names = sorted({ctx.config.short_name, *(short_name(fold(name)) for name in words.split(",") if name)})
     if len(names) < 2 or len(names) > _MOST_SERVERS or not all(map(valid_short_name, names)):
         text = f"Name the servers that share the channel, at most {_MOST_SERVERS}: thor,odin"
@@ -204,7 +211,7 @@ def _servers(ctx: Context, channel: Channel, words: str) -> str:
 
 
 def _last_changes(changes: Iterable[ModeChange]) -> list[ModeChange]:
-    """Return for each mode and parameter the last change only: ``+i-i`` is ``-i``."""
+    """Return for each mode and parameter the last change only, so that ``+i-i`` is ``-i``."""
     last: dict[tuple[str, str], ModeChange] = {}
     for change in changes:
         own = MODE_KINDS[change.mode] in (ModeKind.PREFIX, ModeKind.LIST)
@@ -215,7 +222,10 @@ def _last_changes(changes: Iterable[ModeChange]) -> list[ModeChange]:
 
 
 def _effective(ctx: Context, channel: Channel, changes: list[ModeChange]) -> Iterator[ModeChange]:
-    """Yield the mode changes that have an effect, as far as the lists have room."""
+    """Yield the mode changes that change something.
+
+    The client gets an error for each mask for which the channel's lists have no room.
+    """
     limit = ctx.config.limits.list_entries
     listed = sum(map(len, channel.lists.values()))
     for change in changes:

@@ -67,7 +67,7 @@ def _list(ctx: Context, nicks: Iterable[str]) -> Iterator[Message]:
 
 
 def _status(ctx: Context, nicks: list[str]) -> Iterator[Message]:
-    """Yield 730 with the nicks that are online, 731 with the others."""
+    """Yield 730 lines with those of the nicks that are online, and 731 lines with the others."""
     here = {nick: user for nick in nicks if (user := ctx.network.user(nick)) is not None}
     for names in wrapped(user.source for user in here.values()):
         yield ctx.numeric(Numeric.RPL_MONONLINE, text=names)

@@ -48,7 +48,7 @@ def oper(ctx: Context, message: Message) -> None:
 
 
 def _is_password(password: str, expected: str) -> bool:
-    """Return whether a password matches ``expected``: plain text, or ``sha256$`` and a hash in hex."""
+    """Return whether a password matches ``expected``: plain, or ``sha256$`` and a hash in hex."""
     digest = _HASHED + hashlib.sha256(password.encode()).hexdigest()
     return same_secret(digest, expected.lower()) if expected.startswith(_HASHED) else same_secret(password, expected)
 

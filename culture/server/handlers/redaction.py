@@ -41,7 +41,10 @@ def _take_back(ctx: Context, target: str, msgid: str, why: str | None) -> None:
 
 
 def _take_back_older(ctx: Context, name: str, msgid: str, why: str | None, trace: Trace | None) -> None:
-    """Redact a message that only the history knows; here only an account proves its author."""
+    """Redact a message that is only in the history, where an account alone proves who wrote it.
+
+    ``trace``: its author, None if no such message is found. Raises Failed.
+    """
     target, channel = _target(ctx, name)
     if trace is None:
         raise _unknown(target, msgid)
@@ -52,9 +55,9 @@ def _take_back_older(ctx: Context, name: str, msgid: str, why: str | None, trace
 
 
 def _target(ctx: Context, name: str) -> tuple[str, Channel | None]:
-    """Return the channel or nick as it is spelled.
+    """Return the name of a channel or nick as it is spelled, and the channel (None for a nick).
 
-    Failed if the user is not in it or it does not exist.
+    Raises Failed if there is no such target or the user is not in the channel.
     """
     if not is_channel(name):
         other = ctx.network.user(name)

@@ -112,5 +112,5 @@ def _check_nick(ctx: Context, new_nick: str) -> None:
 
 
 def _plain(name: str) -> str:
-    """Return a user name without characters that ``nick!user@host`` cannot hold."""
+    """Return a user name without the characters that ``nick!user@host`` cannot contain."""
     return "".join(c for c in name if c.isascii() and (c.isalnum() or c in "-_.")) or "user"

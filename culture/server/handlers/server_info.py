@@ -128,7 +128,10 @@ def _uptime(seconds: int) -> str:
 
 
 def check_target(ctx: Context, name: str) -> None:
-    """Refuse a query for another server; a nick stands for the server it is on."""
+    """Raise Refused if a query is for another server.
+
+    ``name``: a server, a mask, or a nick on it.
+    """
     user = ctx.network.user(name)
     own = matches(name, ctx.router.name) if user is None else user.server == ctx.router.name
     if own:

@@ -18,7 +18,7 @@ _LONGEST_TOKEN = 3  # digits
 
 
 class WhoQuery(NamedTuple):
-    """A WHO request: mask, operators only or not, and for WHOX columns and token."""
+    """A WHO request: mask, whether it is for operators only, and the columns and token of WHOX."""
 
     mask: str
     operators: bool
@@ -27,7 +27,7 @@ class WhoQuery(NamedTuple):
 
 
 class WhoRow(NamedTuple):
-    """A user found, and the channel that was searched."""
+    """A user that WHO found, and the channel that was searched (None: no channel)."""
 
     user: User
     channel: Channel | None
@@ -70,7 +70,7 @@ def _rows(ctx: Context, query: WhoQuery) -> Iterator[Message]:
 
 
 def _matches(ctx: Context, mask: str) -> Iterator[WhoRow]:
-    """Yield the matching users; an exact nick finds invisible ones too."""
+    """Yield the users that match the mask of a WHO; an exact nick finds invisible users too."""
     asker, network = ctx.user, ctx.network
     if is_channel(mask):
         channel = network.channel(mask)
@@ -97,7 +97,10 @@ def _fits(mask: str, user: User) -> bool:
 
 
 def _columns(ctx: Context, row: WhoRow, token: str) -> dict[str, str]:
-    """Return the values of all WHOX columns by letter."""
+    """Return the values of all WHOX columns, each by the letter of its column.
+
+    ``token``: the token of the request, which the reply repeats.
+    """
     user, channel = row
     return {
         "t": token,
@@ -117,7 +120,7 @@ def _columns(ctx: Context, row: WhoRow, token: str) -> dict[str, str]:
 
 
 def _distance(ctx: Context, user: User) -> int:
-    """Return the number of links to the user's server."""
+    """Return the number of links between this server and the user's server."""
     server = ctx.network.servers.get(short_name(user.server)) if user.server != ctx.router.name else None
     return server.hops if server is not None else 0
 

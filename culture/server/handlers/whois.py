@@ -88,12 +88,12 @@ def _channels(ctx: Context, user: User) -> list[str]:
 
 
 def is_bot(user: User) -> bool:
-    """Return whether the user is shown as a program: by class, or by +B."""
+    """Return whether WHO and WHOIS show the user as a program: by class, or by mode +B."""
     return user.is_agent
 
 
 def is_person(user: User) -> bool:
-    """Return whether the user is a person by its account, which alone is shown."""
+    """Return whether WHO and WHOIS show the user as a person, which only an account proves."""
     return user.account_kind == UserClass.HUMAN
 
 
@@ -124,7 +124,10 @@ def _whowas(ctx: Context, nick: str, count: int | None) -> Iterator[Message]:
 
 
 def _count(text: str) -> int | None:
-    """Return the number of entries to show; None (all) if not positive (RFC 2812 §3.6.3)."""
+    """Return the parameter of WHOWAS as the number of entries to show.
+
+    None, which stands for all, if it is no positive number (RFC 2812 §3.6.3).
+    """
     return int(text[:9]) if text.isascii() and text.isdigit() and text.strip("0") else None
 
 

@@ -27,7 +27,7 @@ _REMEMBERED = 200  # marks of removed masks and metadata that are remembered, so
 
 
 def join(network: "Network", event: Joined) -> Seers:
-    """Add a member; the first one creates the channel."""
+    """Add a member to a channel, which the first member creates; return the channel's members."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -42,7 +42,10 @@ def join(network: "Network", event: Joined) -> Seers:
 
 
 def _rank(channel: Channel, key: str, event: Joined, version: int) -> str:
-    """Return the rank of a joining user: the one they bring, unless a newer change came first."""
+    """Return the rank of a joining user: the one in the event, unless a newer change came first.
+
+    ``key``: the user's folded nick. ``version``: the version of the join.
+    """
     joined = Mark(version, event.id.told, event.id.origin, event.id.seq)
     if version >= 0:
         channel.joins[key] = joined
@@ -60,12 +63,12 @@ def _rank(channel: Channel, key: str, event: Joined, version: int) -> str:
 
 
 def part(network: "Network", event: Parted) -> Seers:
-    """Remove the member who left."""
+    """Remove a member who left a channel; return the users who see that."""
     return _drop(network, event.channel, nick_of(event.source))
 
 
 def kick(network: "Network", event: Kicked) -> Seers:
-    """Remove the member who was kicked."""
+    """Remove a member who was kicked from a channel; return the users who see that."""
     return _drop(network, event.channel, event.nick)
 
 
@@ -79,7 +82,7 @@ def _drop(network: "Network", name: str, nick: str) -> Seers:
 
 
 def set_topic(network: "Network", event: TopicSet) -> Seers:
-    """Set the topic; an empty text removes it."""
+    """Set a channel's topic (an empty text removes it); return the channel's members."""
     channel = network.channel(event.channel)
     if channel is None:
         return ()
@@ -89,14 +92,20 @@ def set_topic(network: "Network", event: TopicSet) -> Seers:
 
 
 def next_version(network: "Network", channel: Channel) -> int:
-    """Return the version of a change made now: the remote one, or one above the channel's clock."""
+    """Return the version of a change that is applied now to the channel.
+
+    It is the version that another server gave to the change, else one more than the latest of the channel.
+    """
     version = min(channel.clock + 1, LATEST) if network.version is None else network.version
     channel.clock = max(channel.clock, version)
     return version
 
 
 def mark(channel: Channel, version: int, stamp: EventId, part: str) -> None:
-    """Record the version of a part of the channel."""
+    """Record the version of a part of the channel, with the event's id.
+
+    A negative version is not recorded. ``part``: key of the part, such as ``topic`` or ``b:mask``.
+    """
     if version >= 0:
         channel.marks[part] = Mark(version, stamp.told, stamp.origin, stamp.seq)
 
@@ -110,7 +119,7 @@ def part_of(change: ModeChange) -> str:
 
 
 def set_modes(network: "Network", event: ModeSet) -> Seers:
-    """Change modes of the channel and ranks of its members."""
+    """Change modes of a channel and ranks of its members; return the channel's members."""
     channel = network.channel(event.channel)
     if channel is None:
         return ()
@@ -125,7 +134,7 @@ def set_modes(network: "Network", event: ModeSet) -> Seers:
 
 
 def forget_removed(channel: Channel) -> None:
-    """Limit the marks of removed masks and removed metadata to the newest."""
+    """Drop the oldest marks (versions) of removed masks and metadata keys, if there are many."""
     if len(channel.marks) > _MOST_MARKS:
         removed = [part for part in channel.marks if _is_removed(channel, part)]
         for part in sorted(removed, key=channel.marks.__getitem__)[:-_REMEMBERED]:
@@ -170,7 +179,7 @@ def _set_mode(network: "Network", channel: Channel, change: ModeChange, event: M
 
 
 def invite(network: "Network", event: Invited) -> Seers:
-    """Record that a user may join a channel."""
+    """Record that a user may join a channel; return the invited user."""
     user, channel = network.user(event.nick), network.channel(event.channel)
     if user is None:
         return ()
@@ -181,7 +190,7 @@ def invite(network: "Network", event: Invited) -> Seers:
 
 
 def rename(network: "Network", event: ChannelRenamed) -> Seers:
-    """Give the channel another name."""
+    """Give a channel another name; return its members."""
     channel = network.channels.get(fold(event.channel))
     if channel is None:
         return ()

@@ -31,7 +31,10 @@ _MOST_RENAMES = 1_000
 
 
 def arrive(network: "Network", event: Arrived) -> Seers:
-    """Add a user; nobody sees it, since the user shares no channel yet."""
+    """Add a user to the network.
+
+    Return nobody, since the user shares no channel with others yet.
+    """
     user = User(
         event.nick,
         event.username,
@@ -68,7 +71,7 @@ class _Left(Set[User]):
 
 
 def leave(network: "Network", event: Left) -> Seers:
-    """Remove a user from all channels and from the network."""
+    """Remove a user from all channels and the network; return the users who shared a channel."""
     user = network.users.pop(fold(nick_of(event.source)), None)
     if user is None:
         return ()
@@ -83,7 +86,7 @@ def leave(network: "Network", event: Left) -> Seers:
 
 
 def rename(network: "Network", event: Renamed) -> Seers:
-    """Change a user's nick."""
+    """Change a user's nick; return the users who share a channel with the user, and the user."""
     old, new = fold(nick_of(event.source)), fold(event.new)
     user = network.users.pop(old, None)
     if user is None:
@@ -106,7 +109,10 @@ def _note_rename(network: "Network", old: str, nick: str) -> None:
 
 
 def _move_marks(channel: Channel, old: str, new: str) -> None:
-    """Move a member's marks to the new nick and drop those of the nick's former user."""
+    """Move a member's marks (versions of ranks) from the folded nick ``old`` to ``new``.
+
+    Marks of an earlier user of the nick ``new`` are dropped.
+    """
     if (joined := channel.joins.pop(old, None)) is not None:
         channel.joins[new] = joined
     for mode in MEMBER_MODES:
@@ -117,7 +123,7 @@ def _move_marks(channel: Channel, old: str, new: str) -> None:
 
 
 def set_modes(network: "Network", event: UserModeSet) -> Seers:
-    """Change a user's modes; only the user sees it."""
+    """Change a user's modes; return the user, who alone sees the change."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -133,7 +139,7 @@ def set_modes(network: "Network", event: UserModeSet) -> Seers:
 
 
 def set_away(network: "Network", event: AwaySet) -> Seers:
-    """Set or remove a user's away text."""
+    """Set or remove a user's away text; return the users who share a channel with the user."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -142,7 +148,7 @@ def set_away(network: "Network", event: AwaySet) -> Seers:
 
 
 def set_account(network: "Network", event: AccountSet) -> Seers:
-    """Log a user in or out."""
+    """Log a user in or out; return the users who share a channel with the user, and the user."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -152,7 +158,7 @@ def set_account(network: "Network", event: AccountSet) -> Seers:
 
 
 def set_realname(network: "Network", event: RealnameSet) -> Seers:
-    """Change a user's real name."""
+    """Change a user's real name; return the users who share a channel, and the user."""
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -161,7 +167,10 @@ def set_realname(network: "Network", event: RealnameSet) -> Seers:
 
 
 def set_host(network: "Network", event: HostSet) -> Seers:
-    """Change the user name and host that others see."""
+    """Change the user name and host that others see.
+
+    Return the users who share a channel, and the user.
+    """
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -171,7 +180,10 @@ def set_host(network: "Network", event: HostSet) -> Seers:
 
 
 def set_metadata(network: "Network", event: MetadataSet) -> Seers:
-    """Set metadata of a user or channel; who sees it depends on subscriptions, so return nobody."""
+    """Set metadata of a user or channel.
+
+    Return nobody, since who sees it depends on subscriptions.
+    """
     owner = network.channel(event.target) if is_channel(event.target) else network.user(event.target)
     if owner is not None:
         metadata = dict(owner.metadata or {})
@@ -186,17 +198,17 @@ def set_metadata(network: "Network", event: MetadataSet) -> Seers:
 
 
 def link(network: "Network", event: Linked) -> Seers:
-    """Add a linked server, or replace the way to it."""
+    """Add a linked server, or replace the way to it; return nobody, since clients do not see it."""
     network.servers[short_name(event.name)] = Server(event.name, event.description, event.hops, event.via)
     return ()
 
 
 def unlink(network: "Network", event: Unlinked) -> Seers:
-    """Remove a server; its users have left before."""
+    """Remove a server whose users have left before; return nobody, since clients do not see it."""
     network.servers.pop(short_name(event.name), None)
     return ()
 
 
 def hear_wallops(network: "Network", _event: Walloped) -> Seers:
-    """Return the users who listen to wallops (+w)."""
+    """Return the users who get messages of WALLOPS: those with mode +w."""
     return [user for user in network.users.values() if "w" in user.modes]
