@@ -18,8 +18,7 @@ def judge(role: RoleConfig, nick: str, directory: Path) -> Judge:
     """Return a function that asks the role's model a question and returns the model's answer.
 
     Raises ``NoBackend`` if the role's backend is unknown. The function raises ``NoAnswer`` after a timeout.
-    ``directory``:
-    the folder in which the model's program runs.
+    ``directory``: the folder in which the model's program runs.
     """
     kind = backend(role.agent)
     supervisor_type = supervisor_class(kind)

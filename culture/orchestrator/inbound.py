@@ -174,7 +174,10 @@ class TeamInbound:
         await self._context.wiki.update_sprint(self._context.store.state)
 
     def _wake(self, member: TeamMember, message: Message, msgid: str, text: str) -> None:
-        """Prompt a member with a message, unless an IRC mention in it already started a turn."""
+        """Prompt a member with a message, unless an IRC mention in it already started a turn.
+
+        ``text``: the part of the message that is for the member; ``msgid``: the id of that part.
+        """
         if fold(member.nick) in map(fold, message.mentions):
             return
         order = (

@@ -40,7 +40,10 @@ def load(project: Path, role: str, values: Mapping[str, str]) -> str:
 
 
 def on_wiki(*, by_command: bool, by_tools: bool) -> str:
-    """Return the part of a role prompt that explains how to use the team's wiki."""
+    """Return the part of a role prompt that explains how to use the team's wiki.
+
+    The member can use it by ``culture wiki`` commands, by MCP tools, or both.
+    """
     commands, tools = [_WIKI_COMMANDS] * by_command, [f"Your tools for it are {_WIKI_TOOLS}."] * by_tools
     return " ".join([_WIKI, *commands, *tools])
 
@@ -82,9 +85,9 @@ class PromptLimit:
         self._prompts = SlidingWindow()
 
     def take(self, nick: str) -> str | None:
-        """Count one more prompt of a member, and return the text to append to it, mostly empty.
+        """Count one more prompt of a member, and return the text to append to it, usually "".
 
-        Returns None if the member has had as many as allowed.
+        Returns None if the member has had as many prompts as allowed.
         """
         member, now = fold(nick), time.monotonic()
         count = self._prompts.count(member, WITHIN, now)

@@ -35,8 +35,7 @@ def create(
     """Return the page's ASGI application; its connections live from startup to shutdown.
 
     ``post`` sends push notifications; without it there are none. ``on_problem`` is called with the reason why the
-    page
-    is not connected to its server.
+    page is not connected to its server.
     """
     database = WebDatabase(settings.folder)
     sessions = BrowserSessions(database, settings.web.session_days, login_version=settings.login_version)

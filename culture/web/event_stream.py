@@ -48,7 +48,7 @@ class EventStream:
 
     @property
     def position(self) -> str:
-        """Return the id of the last event: a tab that listens from here gets every later event."""
+        """Return the id of the stream's last event; a tab that listens from here gets later ones."""
         return f"{self._run}.{self._number}"
 
     @property

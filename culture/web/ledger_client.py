@@ -42,10 +42,9 @@ OnChange = Callable[[frozenset[str]], None]
 class LedgerClient:
     """A copy of the ledger's facts in memory.
 
-    ``on_change`` is called with the kinds that have new facts.
-    The client never gives up: a refused login is tried again every minute, because the page may run for months and
-    the
-    reason may go away. ``current_identity`` is called before each new try, as the token may have changed.
+    ``on_change`` is called with the kinds that have new facts. The client never gives up: a refused login is tried
+    again every minute, because the page may run for months and the reason may go away. ``current_identity`` is called
+    before each new try, as the token may have changed.
     """
 
     def __init__(

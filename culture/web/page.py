@@ -102,7 +102,7 @@ class PageRequest:
         return "hx-request" in self.request.headers
 
     def is_only(self, *parts: str) -> bool:
-        """Return whether htmx requests one of the elements with these ids alone."""
+        """Return whether htmx requests only one element, with one of the ids ``parts``."""
         return self.is_part and self.request.headers.get("hx-target") in parts
 
     # Data

@@ -114,7 +114,7 @@ class Pusher:
             await asyncio.sleep(_RECONNECT)
 
     def on_message(self, connection: WebConnection, message: Message) -> None:
-        """Schedule a push for a message if its reader has a push address and it is worth one."""
+        """Schedule a push for a message if it calls its reader and the reader has a push address."""
         account = fold(connection.person.account)
         if (
             account not in self._addresses

@@ -248,8 +248,7 @@ def _caller_uid(scope: Scope) -> int | None:
     """Return the uid of the client's process on this machine; None if remote or unknown.
 
     Sessions on loopback are bound to the uid: browsers send our cookie to every port of the host, and another user of
-    the
-    machine may listen on one of them.
+    the machine may listen on one of them.
     """
     client, server = scope.get("client"), scope.get("server")
     if not IS_KNOWN or not client or not server or not is_loopback(client[0]):

@@ -30,22 +30,28 @@ class LoginThrottle:
         return SHARED if key.startswith(ADDRESS) else self._tries
 
     def wait(self, *keys: str) -> float:
-        """Return the seconds until all of these keys may try again; 0 if they may now."""
+        """Return the seconds until all of these keys may try again; 0 if they may now.
+
+        A key is an IP address or an account.
+        """
         now = self._clock()
         waits = (self._failures.wait(key, self._most(key), self._period, now) for key in keys)
         return max(waits, default=0.0)
 
     def failed(self, *keys: str) -> None:
-        """Record a failed attempt of each key; above 4,096 keys the oldest are dropped."""
+        """Record a failed attempt of each key (IP address, account).
+
+        Above 4,096 keys the oldest are dropped.
+        """
         for key in keys:
             self._failures.add(key, self._clock(), self._most(key))
 
     def forgive(self, *keys: str) -> None:
-        """Forget the last failed attempt of each key."""
+        """Forget the last failed attempt of each key (IP address, account)."""
         for key in keys:
             self._failures.undo(key)
 
     def succeeded(self, *keys: str) -> None:
-        """Forget all failed attempts of each key."""
+        """Forget all failed attempts of each key (IP address, account)."""
         for key in keys:
             self._failures.clear(key)

@@ -95,15 +95,15 @@ class TeamStore:
         self._journal.continue_after(self.state.number)
 
     def intend(self, what: Act, **data: Any) -> None:
-        """Write to the journal that an act is about to be performed."""
+        """Write to the journal that an act is about to be performed, with its data."""
         self._write(what, Phase.INTEND, data)
 
     def done(self, what: Act, **data: Any) -> None:
-        """Write to the journal that an act was performed."""
+        """Write to the journal that an act was performed, with its data."""
         self._write(what, Phase.DONE, data)
 
     def failed(self, what: Act, **data: Any) -> None:
-        """Write to the journal that an act cannot be performed."""
+        """Write to the journal that an act cannot be performed, with its data."""
         self._write(what, Phase.FAILED, data)
 
     def close(self) -> None:

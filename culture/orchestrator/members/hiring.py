@@ -136,8 +136,8 @@ class MemberHiring:
         """Give a member a prompt, unless it already got one with this ``key``.
 
         ``NoAnswer`` if its daemon does not accept the prompt, which then stays pending for ``catch_up``. The closing
-        text is
-        posted to the channel ``place``. ``wrap_up``: the prompt tells the member that its context is nearly full.
+        text is posted to the channel ``place``. ``wrap_up``: the prompt tells the member that its context is nearly
+        full.
         """
         self.promise(nick, key, text, place, wrap_up)
         if key in self._context.store.state.prompts:
@@ -180,9 +180,9 @@ class MemberHiring:
         return True
 
     def _is_for_successor(self, nick: str, key: str) -> bool:
-        """Return whether a prompt must wait for the member's successor.
+        """Return whether the prompt ``key`` must wait for the member's successor.
 
-        That is so while the member retires or is being replaced.
+        That is so while the member retires, and while it is being replaced if others could get the prompt instead.
         """
         state = self._context.store.state
         member = state.member(nick)

@@ -41,7 +41,7 @@ class ContextTracker:
             self._reported_pct = pct
 
     def reset(self) -> None:
-        """Set the fill to that of a new session: an empty context."""
+        """Record that the session is a new one, whose context is empty."""
         self.input_tokens = 0
         self._reported_pct = None
 
@@ -110,10 +110,8 @@ class AgentSession:
         """Give the agent a prompt and return the result once the turn is over; one prompt at a time.
 
         A prompt with a ``key`` is given once: when it is sent again, also by another process, this only waits for its
-        end,
-        also while the daemon restarts. The closing text is posted to the channel ``place``. Raises ``NoAnswer`` if
-        the turn
-        does not end in time.
+        end, also while the daemon restarts. The closing text is posted to the channel ``place``. Raises ``NoAnswer``
+        if the turn does not end in time.
         """
         async with self._lock:
             result = await self._wait_for_end(text, key or str(uuid4()), place)

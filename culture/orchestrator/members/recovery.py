@@ -42,7 +42,7 @@ class MemberRecovery:
     async def bring_back(self, member: TeamMember, why: str) -> bool:
         """Restart a gone member in its worktree, with its session; return whether it runs.
 
-        If that fails, or was tried too often, the member is replaced.
+        If that fails, or was tried too often, the member is replaced. ``why``: what happened to it, for the report.
         """
         if not self._context.daemons.is_running(member.nick) and not self._may_try(member.nick):
             await self.replace(member, f"{why}, again and again")

@@ -73,7 +73,7 @@ class WorkerFollowup:
         return next((key for key in reversed(keys) if key.startswith(resume_key_prefix(member))), None)
 
     async def _inform_manager(self, member: TeamMember, key: str, text: str) -> bool:
-        """Prompt the manager that a worker has ended its turn, unless the worker mentioned it.
+        """Prompt the manager that a worker has ended its turn, unless a mention already said so.
 
         Returns False while the task has no manager; True also if the task is over.
         """

@@ -21,8 +21,7 @@ async def git(
     """Run git in ``folder`` and return what it prints.
 
     ``GitFailed`` for an exit code that is not in ``codes``. ``as_person`` commits with the person's name and
-    signature
-    instead of the team's. ``patience``: time limit in seconds.
+    signature instead of the team's. ``patience``: time limit in seconds.
     """
     runner = Git(folder, in_project(folder, as_person), {} if as_person else QUIET)
     printed = await runner.run_in_thread(
@@ -32,7 +31,7 @@ async def git(
 
 
 async def is_true(folder: Path, *arguments: str) -> bool:
-    """Return whether git exits with code 0, not 1, as ``merge-base --is-ancestor`` does for yes.
+    """Run git; return True for the exit code 0 and False for 1 (``merge-base --is-ancestor``).
 
     Any other code raises ``GitFailed``.
     """

@@ -45,7 +45,10 @@ async def rescues(project: Path, task: str = "") -> list[Rescue]:
 
 
 async def drop(project: Path, rescue: Rescue) -> bool:
-    """Delete a rescue ref if it still points to the commit in ``rescue``; return whether it did."""
+    """Delete a rescue ref if it still points to the commit in ``rescue``.
+
+    Return whether the ref was deleted.
+    """
     ref = f"{RESCUES}/{rescue.name}"
     if await commit_of(project, ref) != rescue.commit:
         return False

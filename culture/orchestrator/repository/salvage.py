@@ -29,8 +29,7 @@ async def unreachable_commits(project: Path, git_dir: Path, salvaged: str) -> li
     """Return the tips of the commits that only files in ``git_dir`` name, such as an autostash.
 
     ``git_dir`` is the worktree's git directory (reflog, rebase state). Commits reachable from a ref or from the
-    commit
-    ``salvaged`` are left out.
+    commit ``salvaged`` are left out.
     """
     hashes = "\n".join(sorted(_hashes_in(git_dir)))
     objects = await git(project, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=hashes.encode())

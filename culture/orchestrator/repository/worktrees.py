@@ -205,7 +205,7 @@ class Worktrees:
         return _move_aside(path, is_known)
 
     async def _exclude_folder(self) -> None:
-        """Add the folder of worktrees to the project's git exclude file, so that status omits it."""
+        """Add the folder of worktrees to the project's git exclude file, for ``git status``."""
         self.folder.mkdir(exist_ok=True)
         shared = Path((await git(self.project, "rev-parse", "--git-common-dir")).strip())
         exclude = self.project / shared / "info" / "exclude"

@@ -179,7 +179,7 @@ class TeamTasks:
     async def _make_room(self, task: TeamTask) -> None:
         """Retire a finished worker if the limits allow no further member.
 
-        That is one of this task, or of any task if the whole team is full.
+        The worker is one of this task; if the whole team is full, it may be one of another task.
         """
         state, limits = self._context.store.state, self._context.config.limits
         workers = [member for member in state.team_of(task.id) if member.role != "manager"]

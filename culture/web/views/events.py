@@ -32,8 +32,7 @@ async def _stream(page: PageRequest, events: EventStream, last: str, first: str)
     """Yield the person's events until the tab closes or the session ends.
 
     ``first`` is sent at once; after 15 s without an event a comment is sent as keepalive. ``last``: id of the event
-    after
-    which to begin.
+    after which to begin.
     """
     yield first
     checked_at = sent_at = time.monotonic()
