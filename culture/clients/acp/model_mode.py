@@ -24,7 +24,8 @@ MOST_NAMED = 20
 async def choose(link: AcpProcess, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
     """Set a session's model and mode to the configured ones, if any.
 
-    ``WrongConfiguration`` if the agent does not offer one of them; the text lists what it offers.
+    ``begun``: the agent's response to the start of the session, which lists what it offers. ``WrongConfiguration`` if
+    it does not offer one of them.
     """
     if model is not None:
         await _choose(link, session, begun, "model", "model", _spellings(model))

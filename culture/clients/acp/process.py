@@ -68,7 +68,10 @@ class AcpProcess:
     async def open(
         cls, command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str, client: AcpClient
     ) -> Self:
-        """Start the ACP program; ``WrongConfiguration`` if it cannot be run."""
+        """Start the ACP program; ``WrongConfiguration`` if it cannot be run.
+
+        ``token`` marks the program's processes; ``client`` receives the agent's messages.
+        """
         check_directory(directory)
         try:
             process = await spawn(command, directory, environment, stderr=asyncio.subprocess.PIPE)

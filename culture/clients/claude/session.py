@@ -202,7 +202,7 @@ class ClaudeSession:
 async def put(prompt: str) -> AsyncIterator[dict[str, Any]]:
     """Yield a prompt in the SDK's format.
 
-    Unless it is a command, Claude Code must not read commands or file references from it.
+    A prompt that is no command is marked, so that Claude Code finds no commands or file references in it.
     """
     yield {
         "type": "user",

@@ -13,9 +13,9 @@ EPHEMERAL = ("-c", 'cli_auth_credentials_store="ephemeral"')
 
 
 def key(environment: Mapping[str, str]) -> str:
-    """Return the name of the environment variable with the API key; "" if none is needed or set.
+    """Return the name of the environment variable with Codex's API key.
 
-    None is needed if Codex has a login of its own.
+    The result is "" if Codex has a login of its own, or no such variable is set.
     """
     return "" if (home(environment) / "auth.json").exists() else first_set(KEYS, environment)
 

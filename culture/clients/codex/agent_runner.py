@@ -72,7 +72,10 @@ class CodexRunner(QueuedRunner):
         self._deeper = True
 
     async def open(self) -> None:
-        """Start the app server; resume the thread named in the setup, or begin a new one."""
+        """Start Codex's app server; resume the thread named in the setup, or begin a new one.
+
+        ``WrongConfiguration`` if Codex has no login or wrong settings, ``AgentDied`` if it does not begin.
+        """
         program, tools = options.program()
         self._server = server = AppServer(self._hear, self._answer, self.died)
         argv = [str(program), *account.arguments(self._environment), "app-server"]

@@ -34,8 +34,7 @@ def command_of(line: str) -> str:
     """Return the command that Codex runs, without the shell around it.
 
     The whole line is returned if it has another form: a model may name any program as the shell, and that must not
-    run
-    under a permission for the command.
+    run under a permission for the command.
     """
     try:
         words = shlex.split(line)

@@ -87,7 +87,7 @@ class ScriptedRunner(QueuedRunner):
         await self._write({"type": "interrupt", "id": self._number})
 
     def think_deeper(self) -> None:
-        """Mark the next prompt as ``deeper``; the playbook sees that in the placeholder ``thinking``."""
+        """Mark the next prompt as ``deeper``; playbooks see that in the placeholder ``thinking``."""
         self._deeper = True
 
     async def close(self) -> None:

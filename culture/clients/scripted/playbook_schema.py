@@ -39,7 +39,7 @@ class Value:
         return wrong(self.source, self.key, text, hint)
 
     def inside(self, name: str | int, content: object) -> "Value":
-        """Return the child value ``content``, which has this key or index."""
+        """Return a child of this value: ``content``, found at the key or index ``name``."""
         return Value(self.source, (*self.key, name), content, self.groups)
 
     def text(self) -> str:
