@@ -24,8 +24,7 @@ def folder_of(channel: str) -> str:
     """Return the folder name of a channel's logs, different for each channel.
 
     It is the name in lower case, without the first ``#``, escaped as %XX. ``urllib.parse.unquote`` reverses it,
-    unless the
-    name is too long for a file system: then it ends in a digest.
+    unless the name is too long for a file system: then it ends in a digest.
     """
     name = fold(channel)[1:]
     escaped = "".join(_escaped(character, at == 0) for at, character in enumerate(name))

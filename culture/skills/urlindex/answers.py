@@ -26,7 +26,7 @@ def rows(server: str, about: str, page: LinkPage) -> Iterator[Message]:
 
 
 def row(server: str, link: Shared) -> Message:
-    """Return the line for a link; if it is too long for a line, its msgid stands in its place."""
+    """Return the reply line for a link; a link too long for a line is replaced by its msgid."""
     channel, nick, at, times, url, context, msgid = link
     head = (channel, nick, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)), str(times))
     made = Message(ExtensionVerb.URLS, (*head, url, context), server)

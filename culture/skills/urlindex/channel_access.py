@@ -29,8 +29,7 @@ class ChannelAccess:
         """Record the founding time of a channel when its first member joins.
 
         Links that were shared earlier, while the channel was closed, are not for that member. The time is our own:
-        another
-        server may say that the channel is older.
+        another server may say that the channel is older.
         """
         channel = self._network.channel(event.channel)
         if channel is not None and not channel.is_registered and len(channel.members) == 1:

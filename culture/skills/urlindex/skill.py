@@ -118,8 +118,8 @@ class UrlIndex(Skill):
     def _show(self, ctx: Context, name: str, is_read: bool, found: LinkPage) -> None:
         """Send the links of the channel ``name`` to the client.
 
-        If there are none and the channel does not exist, the client gets the error 403. ``is_read``: as notices for
-        people.
+        If there are none and the channel does not exist, the client gets the error 403. ``is_read``: a person reads
+        the links, so they are sent as notices.
         """
         channel = ctx.network.channel(name) if found.links else ctx.find_channel(name)
         shown = channel.name if channel is not None else found.links[0].channel
