@@ -16,7 +16,7 @@ _shared: WeakValueDictionary[tuple[str, ...], frozenset[str]] = WeakValueDiction
 
 
 class Capability(NamedTuple):
-    """A capability that a server offers; the value is for clients of version 302."""
+    """A capability that a server offers, with its value, which clients of version 302 are shown."""
 
     name: str
     value: str | None = None
@@ -27,7 +27,7 @@ class Capability(NamedTuple):
 
 
 def shared(names: Iterable[str]) -> frozenset[str]:
-    """Return a cached set of capability names, the same object for each equal combination."""
+    """Return a set of these capability names; equal sets are the same object, to save memory."""
     key = tuple(sorted(set(names)))
     existing = _shared.get(key)
     if existing is None:
@@ -39,7 +39,7 @@ NOTHING = shared(())
 
 
 class Negotiation:
-    """The capabilities of one session, and whether negotiation still holds up registration."""
+    """The capabilities of one session, and whether its registration waits for ``CAP END``."""
 
     __slots__ = ("enabled", "pending", "version")
 
@@ -57,14 +57,17 @@ class Negotiation:
         self.pending = False
 
     def begin(self, version: int = 301) -> None:
-        """Begin negotiation: the client sent ``CAP LS`` with this version."""
+        """Begin the negotiation after the client has sent ``CAP LS`` with this version."""
         self.pending = True
         self.version = max(self.version, version)
         if self.version >= VERSION_302:
             self.enabled = shared({*self.enabled, CAP_NOTIFY})
 
     def request(self, words: Sequence[str], offered: Mapping[str, str | None]) -> bool:
-        """Handle ``CAP REQ``: enable all words and return True (ACK), or change nothing (NAK)."""
+        """Handle ``CAP REQ``: enable the capabilities in ``words``, or disable those with ``-``.
+
+        Returns False (NAK), and changes nothing, if the server does not offer one of them or it cannot be disabled.
+        """
         self.pending = True
         enabled = set(self.enabled)
         for word in words:
@@ -81,7 +84,7 @@ class Negotiation:
         return True
 
     def end(self) -> None:
-        """Handle ``CAP END``: registration may continue."""
+        """Handle ``CAP END``: the registration of the session goes on."""
         self.pending = False
 
     def withdraw(self, names: Iterable[str]) -> None:
@@ -89,16 +92,19 @@ class Negotiation:
         self.enabled = shared(self.enabled.difference(names))
 
     def offer(self, offered: Mapping[str, str | None]) -> list[str]:
-        """Return the words of ``CAP LS`` and ``CAP NEW`` for this client."""
+        """Return the capabilities as ``CAP LS`` and ``CAP NEW`` list them for this client.
+
+        ``offered``: value of each capability, None without value; only clients of version 302 are shown values.
+        """
         if self.version < VERSION_302:
             return list(offered)
         return [str(Capability(name, value)) for name, value in offered.items()]
 
 
 def lines(words: Iterable[str], budget: int) -> list[str]:
-    """Return the words joined into lines of at most ``budget`` bytes.
+    """Return the words as lines of at most ``budget`` bytes, separated by spaces.
 
-    One empty line if there are none.
+    Without words, one empty line is returned.
     """
     wrapped = [""]
     for word in words:

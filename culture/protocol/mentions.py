@@ -30,14 +30,14 @@ _TAIL = "[]\\`_^{}|-"
 
 
 def may_mention(text: str) -> bool:
-    """Return whether the text may have a mention; a quick check before ``mentions``."""
+    """Return False if the text surely mentions nobody; this is quicker than ``mentions``."""
     return "@" in text or ":" in text
 
 
 def mentions(text: str, members: Iterable[str]) -> tuple[str, ...]:
-    """Return the members that a text mentions, in their own spelling, each once, in text order.
+    """Return the nicks of ``members`` that a text mentions, each once, in the order of the text.
 
-    See the module for what counts as a mention.
+    The nicks are spelled as in ``members``. The module says what counts as a mention.
     """
     if not may_mention(text):
         return ()
@@ -62,7 +62,10 @@ def calls_all(text: str) -> bool:
 
 
 def _calls(text: str) -> Iterator[tuple[list[str], bool]]:
-    """Yield each mention: the folded nicks or name parts it may mean, longest first, and whether it has ``@``."""
+    """Yield each mention in the text: the names that it may mean, and whether it has ``@``.
+
+    The names are folded nicks or parts of nicks, the longest first.
+    """
     if "`" in text or "://" in text or "\x03" in text or "\x04" in text:
         text = _QUIET.sub(" ", text)
     for match in _CALL.finditer(text):
@@ -76,7 +79,10 @@ def _calls(text: str) -> Iterator[tuple[list[str], bool]]:
 
 
 def _members_by_name(wanted: set[str], members: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return those members that ``wanted`` names: by folded nick, and by unique name part."""
+    """Return the members that ``wanted`` names: by folded nick, and by the name in the nick.
+
+    The name is what follows the server's prefix; if two members share a name, it maps to "".
+    """
     nicks: dict[str, str] = {}
     parts: dict[str, str] = {}
     members = list(members)

@@ -11,11 +11,11 @@ _UNESCAPED = {":": ";", "s": " ", "\\": "\\", "r": "\r", "n": "\n"}
 
 
 class ProtocolError(Exception):
-    """The other side broke the protocol."""
+    """The other side has sent something that is not IRC."""
 
 
 class Message(NamedTuple):
-    """A line of IRC: verb, parameters, source (who sent it) and tags."""
+    """A line of IRC: its verb, parameters, source (who sent it) and tags."""
 
     verb: str
     params: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Message(NamedTuple):
 
     @classmethod
     def parse(cls, line: str) -> "Message":
-        """Parse a line without its line end; ProtocolError if it has no verb."""
+        """Parse a line that has no line end any more; raises ProtocolError if it has no verb."""
         head, colon, trailing = line.partition(" :")
         words = head.split(" ")
         verb = words.pop(0)
@@ -37,7 +37,10 @@ class Message(NamedTuple):
         return _new(cls, (verb.upper() if verb.isascii() else verb, tuple(words), "", NO_TAGS))
 
     def __str__(self) -> str:
-        """Return the line without its line end; ValueError if a part would not survive parsing."""
+        """Return the line without a line end.
+
+        Raises ValueError if it would parse to another message.
+        """
         verb, params, source, tags = self
         words = [verb, *params]
         last = words.pop() if params else None
@@ -60,12 +63,12 @@ class Message(NamedTuple):
         return line
 
     def __bytes__(self) -> bytes:
-        """Return the line as bytes with CR LF."""
+        """Return the line as bytes, with CR LF at the end."""
         return (str(self) + "\r\n").encode()
 
 
 def _parse_unusual(line: str) -> Message:
-    """Parse a line with tags, a source or extra spaces."""
+    """Parse a line with tags, a source or extra spaces; raises ProtocolError if it has no verb."""
     tags, source = NO_TAGS, ""
     rest = line.lstrip(" ")
     if rest.startswith("@"):
@@ -96,7 +99,10 @@ def _parse_tags(word: str) -> Mapping[str, str]:
 
 
 def format_tags(tags: Mapping[str, str]) -> str:
-    """Return message tags in wire format, without the ``@`` before and the space after them."""
+    """Return message tags as they stand in a line, without the ``@`` before and the space after.
+
+    Raises ValueError for a key that would not survive parsing.
+    """
     parts = []
     for key, value in tags.items():
         if not key or "=" in key:
@@ -110,7 +116,7 @@ def format_tags(tags: Mapping[str, str]) -> str:
 
 
 def escape(value: str) -> str:
-    """Return a tag value escaped for the wire (IRCv3 message-tags, "Escaping values")."""
+    """Return the value of a tag escaped for a line (IRCv3 message-tags, "Escaping values")."""
     if "\\" in value:
         value = value.replace("\\", "\\\\")
     if " " in value:
@@ -125,7 +131,7 @@ def escape(value: str) -> str:
 
 
 def unescape(value: str) -> str:
-    """Return the value of an escaped tag; a backslash before any other character is dropped."""
+    """Return the value of an escaped tag; a backslash without a meaning is dropped."""
     if "\\" not in value:
         return value
     out = []

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class ModeKind(Enum):
-    """When a mode has a parameter: the four types of CHANMODES, and member prefixes."""
+    """The kinds of modes, by when they have a parameter: the four types of CHANMODES, and ranks."""
 
     LIST = "A"
     ALWAYS = "B"
@@ -16,7 +16,7 @@ class ModeKind(Enum):
 
 
 class ModeChange(NamedTuple):
-    """One mode set or unset; a list mode without a parameter asks for the list."""
+    """A mode that is set (``add``) or unset; a list mode without a parameter asks for the list."""
 
     add: bool
     mode: str
@@ -26,10 +26,11 @@ class ModeChange(NamedTuple):
 def parse_changes(
     params: Sequence[str], kinds: Mapping[str, ModeKind], default_add: bool = True
 ) -> tuple[list[ModeChange], list[str]]:
-    """Return the requested changes, and the unknown mode letters.
+    """Return the mode changes in the parameters of a MODE command, and the unknown mode letters.
 
-    A mode without its parameter is left out (RFC 2812 §3.2.3 has no reply for it), except ``-k``, which needs no key.
-    An empty parameter counts as missing, except for a key or a limit, where the server should refuse it.
+    ``kinds``: the known modes. ``default_add``: modes without a sign are set. A mode without its parameter is left out
+    (RFC 2812 §3.2.3 has no reply for it), except ``-k``, which needs no key. An empty parameter counts as missing,
+    except for a key or a limit, where the server should refuse it.
     """
     changes: list[ModeChange] = []
     unknown: dict[str, None] = {}
@@ -62,14 +63,18 @@ def _needs_param(kind: ModeKind, add: bool) -> bool:
 
 
 def format_changes(changes: Iterable[ModeChange], limit: int = 12, room: int = 300) -> list[tuple[str, ...]]:
-    """Return the parameters of MODE lines with at most ``limit`` parameters and ``room`` bytes."""
+    """Return the changes as parameters of MODE lines, one tuple for each line.
+
+    A line has at most ``limit`` mode parameters and ``room`` bytes for all of them.
+    """
     return [_format(group) for group in groups(changes, limit, room)]
 
 
 def groups(changes: Iterable[ModeChange], limit: int = 12, room: int = 300) -> Iterator[list[ModeChange]]:
-    """Yield the changes grouped by MODE line.
+    """Yield the changes in groups that each fit into one MODE line.
 
-    A change that is too long for any line stands alone.
+    A line has at most ``limit`` mode parameters and ``room`` bytes; a change that is too long for any line stands
+    alone.
     """
     group: list[ModeChange] = []
     count = size = 0

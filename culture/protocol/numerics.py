@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Numeric(Enum):
-    """A numeric reply; ``text`` is "" if each reply has a text of its own."""
+    """A numeric reply: its number and standard text, "" if each reply has a text of its own."""
 
     code: str
     text: str

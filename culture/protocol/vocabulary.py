@@ -7,21 +7,21 @@ VENDOR = "agentirc.dev/"
 
 
 class Cap(StrEnum):
-    """Our capabilities."""
+    """The capabilities of our own that servers offer."""
 
     MENTIONS = f"{VENDOR}mentions"
     RECEIPTS = f"{VENDOR}receipts"
 
 
 class Feature(StrEnum):
-    """Our ISUPPORT tokens."""
+    """The ISUPPORT tokens of our own."""
 
     HUMAN = f"{VENDOR}HUMAN"
     """The WHO flag of people known by their account, as BOT is the one of programs."""
 
 
 class Tag(StrEnum):
-    """Tags that our servers put on messages."""
+    """The message tags of our own that servers set."""
 
     MENTIONS = f"{VENDOR}mentions"
     CLASS = f"{VENDOR}class"
@@ -33,13 +33,13 @@ class Tag(StrEnum):
 
 
 class BatchType(StrEnum):
-    """Our batch types."""
+    """The batch types of our own."""
 
     MISSED = f"{VENDOR}missed"
 
 
 class ClientTag(StrEnum):
-    """Tags that our clients put on messages."""
+    """The message tags of our own that clients set."""
 
     CAUSE = f"+{VENDOR}cause"
     HOPS = f"+{VENDOR}hops"
@@ -116,7 +116,7 @@ class UserKey(StrEnum):
 
     @property
     def word(self) -> str:
-        """Return the metadata key without its namespace, as facts of the ledger name it."""
+        """Return the metadata key without its namespace, as the ledger names it."""
         return self.value.removeprefix(VENDOR)
 
 
@@ -139,7 +139,7 @@ class AgentState(StrEnum):
 
 
 class ChannelMode(StrEnum):
-    """Our channel modes."""
+    """The channel modes of our own."""
 
     REGISTERED = "P"
     """Saved on disk."""
@@ -152,7 +152,7 @@ class ChannelMode(StrEnum):
 
 
 class ExtensionVerb(StrEnum):
-    """Our verbs."""
+    """The IRC verbs of our own."""
 
     HISTORY = "HISTORY"
     HISTORYEND = "HISTORYEND"
@@ -187,17 +187,17 @@ class WellKnownChannel(StrEnum):
 
 
 def project_channel(slug: str) -> str:
-    """Return the channel for talking about a project."""
+    """Return the name of the channel in which people talk about a project."""
     return f"#project-{slug}"
 
 
 def standup_channel(slug: str) -> str:
-    """Return the channel where a project's team reports."""
+    """Return the name of the channel in which a project's team reports."""
     return f"#standup-{slug}"
 
 
 def work_channel(task: str) -> str:
-    """Return the channel for work on one task."""
+    """Return the name of the channel in which a team's members work on one task."""
     return f"#work-{task}"
 
 

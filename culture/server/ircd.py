@@ -160,12 +160,12 @@ class IRCd:
 
     @property
     def ports(self) -> list[int]:
-        """Return the port of each listener."""
+        """Return the ports of all listeners, in the order of the configuration."""
         return [listener.port for listener in self._listeners]
 
     @asynccontextmanager
     async def running(self) -> "AsyncIterator[IRCd]":
-        """Serve until the block ends, then tell all clients and stop."""
+        """Run the server until the block ends, then tell all clients and stop it."""
         try:
             self._open_channels()
             await self.parts.skills.start()
@@ -176,7 +176,7 @@ class IRCd:
             await self.stop("Server shutting down")
 
     def rehash(self, config: ServerConfig) -> None:
-        """Apply new settings, except those that need a restart (``_KEPT``)."""
+        """Apply a new configuration, except the settings that need a restart (``_NEED_RESTART``)."""
         unchanged = {key: getattr(self.parts.config, key) for key in _NEED_RESTART}
         self.parts.config = config.model_copy(update=unchanged)
         self.parts.network.channel_modes = config.channel_modes
@@ -187,7 +187,7 @@ class IRCd:
         log.info("configuration reloaded")
 
     async def stop(self, reason: str) -> None:
-        """Tell the clients, write queued data within the time limit, close everything."""
+        """Tell the clients ``reason``, write what is queued within the time limit, close everything."""
         if not self._running:
             await self.parts.tasks.stop()
             await self._stop_skills()
@@ -219,7 +219,10 @@ class IRCd:
         await self.parts.skills.stop(self.parts.config.limits.shutdown_timeout)
 
     def _open_channels(self) -> None:
-        """Open channels before the skills start: some replay messages that were sent in these."""
+        """Open the channels of the configuration and the registered ones, before the skills start.
+
+        Some skills replay messages that were sent in these channels.
+        """
         self.parts.network.open_standing(self._clock())
         self._registered.restore()
 
@@ -268,7 +271,7 @@ class IRCd:
         connection.start(Dispatcher(Context(self.parts, session), self.parts.commands))
 
     def _hand_over(self, session: Session) -> ClientConnection:
-        """Forget a session without an event: its connection goes to the federation."""
+        """Forget a session without a QUIT and return its connection, which becomes a server's link."""
         self.parts.sessions.discard(session)
         session.ended = True
         for forget in self.parts.on_session_end:
@@ -332,12 +335,15 @@ class IRCd:
 
 
 def _trusted_uids(config: ServerConfig) -> set[int]:
-    """Return the uids whose connections have no limit per user: root, our own, ``local_users``."""
+    """Return the uids with any number of connections: root, our own, those of ``local_users``."""
     return {0, os.getuid(), *uids_of(config.local_users)}
 
 
 def _check_exposure(config: ServerConfig, accounts: AccountStore) -> None:
-    """Refuse to start on a public address without logins (decision 3)."""
+    """Raise StartError if the server would listen on a public address and nobody can log in.
+
+    With the setting ``trusted_network`` only a warning is logged.
+    """
     exposed = [each.host for each in config.listen if not each.is_loopback]
     if exposed and config.trusted_network:
         log.warning("trusted_network: %s can be reached without a login", ", ".join(exposed))

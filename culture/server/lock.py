@@ -15,9 +15,9 @@ class DataLock:
         self._lock = FileLock(folder / "lock")
 
     def acquire(self) -> None:
-        """Make the folder if need be and hold it.
+        """Make the server's data folder if need be, and lock it.
 
-        Raise StartError, naming the holder, when somebody else does.
+        Raises StartError, which names the holder, if another process has locked it.
         """
         try:
             self._lock.acquire(f"{os.getpid()}\n")

@@ -15,7 +15,7 @@ from culture.server.net.poller import Poller
 
 
 class ServerMetrics:
-    """Adds the server's metrics, and counts messages, events and commands."""
+    """Adds the server's own metrics, and counts messages, events and commands for them."""
 
     def __init__(self, parts: ServerParts, poller: Poller, commands: dict[str, Command]) -> None:
         self._parts = parts

@@ -14,7 +14,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Metric(NamedTuple):
-    """One metric: name, kind, help text, and the function that reads it."""
+    """A metric: name, kind (gauge or counter), help text, and the function that reads its value."""
 
     name: str
     kind: str
@@ -23,21 +23,30 @@ class Metric(NamedTuple):
 
 
 class Metrics:
-    """The registry of metrics; parts of the server and skills add theirs."""
+    """The list of all metrics, to which parts of the server and skills add theirs."""
 
     def __init__(self) -> None:
         self._metrics: dict[str, Metric] = {}
 
     def gauge(self, name: str, about: str, read: Read) -> None:
-        """Add a metric that goes up and down; ``about`` is its help text."""
+        """Add a metric whose value goes up and down.
+
+        ``about``: its help text. ``read``: returns its present value.
+        """
         self._metrics[name] = Metric(name, "gauge", about, read)
 
     def counter(self, name: str, about: str, read: Read) -> None:
-        """Add a metric that only grows; its name ends with ``_total``."""
+        """Add a metric whose value only grows; ``name`` ends with ``_total``.
+
+        ``about``: its help text. ``read``: returns its present value.
+        """
         self._metrics[name] = Metric(name, "counter", about, read)
 
     def text(self) -> str:
-        """Return all metrics with their present values; one that cannot be read is left out."""
+        """Return all metrics and their present values in Prometheus' text format.
+
+        A metric that cannot be read is left out.
+        """
         return "".join(row for metric in self._metrics.values() for row in _rows(metric))
 
 

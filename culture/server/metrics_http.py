@@ -12,7 +12,7 @@ _MOST = 16  # requests at a time
 
 
 class MetricsEndpoint:
-    """Answers ``GET /metrics``."""
+    """The HTTP server that answers ``GET /metrics``."""
 
     def __init__(self, text: Callable[[], str]) -> None:
         self._text = text
@@ -20,7 +20,7 @@ class MetricsEndpoint:
         self._asking = 0
 
     async def start(self, host: str, port: int) -> None:
-        """Listen on an address; raise OSError if that fails."""
+        """Listen for requests on an address; raises OSError if that fails."""
         self._server = await asyncio.start_server(self._answer, host, port, limit=_LARGEST)
 
     @property
@@ -31,7 +31,7 @@ class MetricsEndpoint:
         return port
 
     async def stop(self) -> None:
-        """Stop listening."""
+        """Stop listening for requests."""
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -62,7 +62,10 @@ class MetricsEndpoint:
 
 
 def _is_address(line: str) -> bool:
-    """Return whether the Host header is an IP address or a local name: a web page could make up others."""
+    """Return whether a ``Host`` header names an IP address or localhost.
+
+    Other names are refused, since a web page elsewhere could use one to read the metrics.
+    """
     host = line.partition(":")[2].strip()
     name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0]
     if name.lower() in ("", "localhost") or "." not in name:

@@ -7,11 +7,14 @@ Migration = Callable[[Json], Json]
 
 
 class UnreadableJson(ValueError):
-    """The file is not ours or damaged; the message says where."""
+    """A JSON file is not ours or damaged; the exception's text says where."""
 
 
 def forward(document: Json, migrations: Sequence[Migration]) -> Json:
-    """Return the document in the newest schema; each migration leads to the next one."""
+    """Return a JSON document in the newest schema.
+
+    ``migrations``: functions that each lead from one schema to the next, from 0 on.
+    """
     schema = document.pop("schema", 0)
     if not isinstance(schema, int) or schema < 0:
         raise UnreadableJson(f"schema {schema!r} is not a number")
@@ -23,34 +26,34 @@ def forward(document: Json, migrations: Sequence[Migration]) -> Json:
 
 
 def refuse_unknown(item: Json, allowed: frozenset[str]) -> None:
-    """Raise UnreadableJson for keys that we do not know: writing the file would lose them."""
+    """Raise UnreadableJson for keys of ``item`` not allowed: writing the file would lose them."""
     if unknown := item.keys() - allowed:
         raise UnreadableJson(f"nothing is known about {', '.join(sorted(unknown))}")
 
 
 def mapping(value: object) -> Json:
-    """Return the value if it is a JSON object; else raise UnreadableJson."""
+    """Return the value unchanged if it is a JSON object; else raise UnreadableJson."""
     if not isinstance(value, dict):
         raise UnreadableJson(f"expected a mapping, found {type(value).__name__}")
     return value
 
 
 def items(value: object) -> list[object]:
-    """Return the value if it is a JSON array; else raise UnreadableJson."""
+    """Return the value unchanged if it is a JSON array; else raise UnreadableJson."""
     if not isinstance(value, list):
         raise UnreadableJson(f"expected a list, found {type(value).__name__}")
     return value
 
 
 def text(value: object) -> str:
-    """Return the value if it is a JSON string; else raise UnreadableJson."""
+    """Return the value unchanged if it is a JSON string; else raise UnreadableJson."""
     if not isinstance(value, str):
         raise UnreadableJson(f"expected text, found {type(value).__name__}")
     return value
 
 
 def number(value: object) -> float:
-    """Return the value if it is a number from 0 to 1e12; else raise UnreadableJson."""
+    """Return the value unchanged if it is a number from 0 to 1e12; else raise UnreadableJson."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
         raise UnreadableJson(f"expected a number, found {value!r}")
     return value

@@ -93,16 +93,16 @@ class Host:
 
     @property
     def by(self) -> Session | None:
-        """In a hook: return the local session that caused the event, or None."""
+        """Return, within a hook, the local session that caused the event; None if no session did."""
         return self._parts.router.by
 
     @property
     def concerned(self) -> tuple[str, ...]:
-        """In a hook on Left or Renamed: return the names of the user's channels."""
+        """Return, within a hook on Left or Renamed, the names of the channels that the user was in."""
         return self._parts.router.concerned
 
     def owner_of(self, nick: str) -> str | None:
-        """Return the account that owns a nick, whether it is in use or not; None if there is none."""
+        """Return the name of the account that owns a nick, in use or not; None if no account does."""
         account = self._parts.accounts.owner_of(nick)
         return None if account is None else account.name
 
@@ -111,28 +111,34 @@ class Host:
         return tuple(self._parts.router.sessions.get(user, ()))
 
     def take(self, session: Session) -> ClientConnection:
-        """Take over the connection of a session that turned out to be a server; the session ends."""
+        """Return the connection of a session whose client turned out to be a server.
+
+        The session ends.
+        """
         return self._parts.hand_over(session)
 
     def connect(self, sock: socket.socket, layer: Layer | None = None) -> ClientConnection:
-        """Return a connection on this socket; call its ``start`` with the owner."""
+        """Return a connection on this socket; call its ``start`` with the object that gets the data.
+
+        ``layer``: converts the bytes, such as TLS.
+        """
         return self._parts.connect(sock, layer)
 
     @property
     def dirty(self) -> list[Flushable]:
-        """Return the list of connections to flush.
+        """Return the list of connections that are flushed at the end of the turn.
 
-        A connection is added with its first line of a turn.
+        Who queues the first line of a turn for a connection adds the connection.
         """
         return self._parts.router.dirty
 
     @property
     def ids(self) -> Ids:
-        """Return the source of event ids."""
+        """Return the object that makes event ids."""
         return self._parts.router.ids
 
     def monotonic(self) -> float:
-        """Return the monotonic time in seconds, by which connections record their last activity."""
+        """Return the monotonic time in seconds; ``last_active`` of a connection is in this time."""
         return time.monotonic()
 
     def stamp(self) -> EventId:
@@ -144,7 +150,10 @@ class Host:
         return self._parts.router.ids.now()
 
     def publish(self, event: Event) -> None:
-        """Publish an event. An endless chain of events that cause each other raises RecursionError."""
+        """Publish an event: apply it, send it to all who see it, and call the hooks on it.
+
+        Raises RecursionError if events of this skill cause each other without end.
+        """
         if self._parts.router.depth >= _DEEPEST:
             raise RecursionError(f"{type(event).__name__} follows from what the skill did itself, again and again")
         self._parts.router.follow(event)
@@ -154,10 +163,10 @@ class Host:
         self._parts.router.repeat(event)
 
     def go_first(self, wait: Callable[[float], bool], has_room: Callable[[], bool]) -> None:
-        """Make this skill the first to store events: other storing skills wait for it.
+        """Make this skill the first that stores events: other storing skills wait for it.
 
-        ``wait`` blocks, at most the given seconds, until what this skill received is stored. ``has_room`` returns
-        whether the last event will be stored.
+        ``wait`` blocks, at most the given seconds, until what this skill received is stored, and returns whether it is.
+        ``has_room`` returns whether the last event will be stored.
         """
         self._parts.offers.wait_for_first = wait
         self._parts.offers.first_has_room = has_room
@@ -165,19 +174,22 @@ class Host:
     def await_first(self, patience: float) -> bool:
         """Block until the first storing skill (see ``go_first``) has stored what it received so far.
 
-        False if it has not within ``patience`` seconds: then this skill must not store it either.
+        Returns False if it has not within ``patience`` seconds: then this skill must not store it either.
         """
         return self._parts.offers.wait_for_first(patience)
 
     def had_room(self) -> bool:
-        """Return whether the first storing skill will store the present event, so that it counts as stored."""
+        """Return whether the first storing skill (see ``go_first``) will store the present event.
+
+        If so, the event counts as stored.
+        """
         return self._parts.offers.first_has_room()
 
     def keeps(self, mark: Callable[[], Callable[[], bool]]) -> None:
-        """Add a durability mark, so that others can wait until this skill has stored its events.
+        """Let others wait until this skill has stored what it received.
 
-        ``mark()`` returns a function, callable in any thread, that says whether everything received before the mark is
-        on disk.
+        ``mark()`` returns a function, callable in any thread, that returns whether everything received before the call
+        of ``mark`` is on disk.
         """
 
         def marked() -> Callable[[], bool]:
@@ -187,27 +199,30 @@ class Host:
         self._parts.offers.durability_marks.append(marked)
 
     def kept(self) -> Callable[[], bool]:
-        """Set a mark in all storing skills.
+        """Return a function that returns whether all storing skills have all earlier events on disk.
 
-        The returned function says whether all before it is on disk.
+        Earlier events are those that they received before this call.
         """
         marks = [mark() for mark in self._parts.offers.durability_marks]
         return lambda: all(is_kept() for is_kept in marks)
 
     def batch(self, kind: str, *params: str) -> MessageBatch:
-        """Return a new batch of this type, for ``within``; close it afterwards."""
+        """Return a new IRCv3 batch of the type ``kind`` for use with ``within``.
+
+        Close it afterwards.
+        """
         return MessageBatch(self.name, kind, *params)
 
     def within(self, batch: MessageBatch) -> AbstractContextManager[None]:
-        """Send the lines of what is published within this context as part of the batch."""
+        """Return the context in which lines of all published events are sent as parts of the batch."""
         return self._parts.router.within(batch)
 
     def turn(self) -> AbstractContextManager[None]:
-        """Return the context for sending outside of hooks and verbs: queues are written at its end."""
+        """Return the context for sending outside of hooks and verbs: output is written at its end."""
         return self._parts.turn()
 
     def start(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine until the skill or the server ends; its error switches the skill off."""
+        """Run a coroutine until the skill or the server ends; an error of it switches the skill off."""
         if self._is_over:
             work.close()
             return
@@ -218,7 +233,7 @@ class Host:
         task.add_done_callback(lambda _: work.close())
 
     def when_gone(self, forget: Callable[[Session], None]) -> None:
-        """Call ``forget`` with each session that ends."""
+        """Call ``forget`` with each session when it ends."""
 
         def gone(session: Session) -> None:
             try:
@@ -230,7 +245,7 @@ class Host:
         self._parts.on_session_end.append(gone)
 
     def when_attached(self, show: Callable[[Session], None]) -> None:
-        """Call ``show`` with each further session of a present user, after it got its channels."""
+        """Call ``show`` with each further session of a connected user, after it got its channels."""
 
         def attached(session: Session) -> None:
             try:
@@ -258,9 +273,9 @@ class Host:
         self._parts.offers.find_older = found
 
     def offer_stored(self, find: Callable[[str], Awaitable[Said | None]]) -> None:
-        """Offer ``find`` to other skills: a stored message by id.
+        """Let other skills find a stored message by id; ``find`` returns it, or None.
 
-        LookupError if the store cannot be read.
+        ``find`` raises LookupError if the store cannot be read.
         """
 
         async def found(msgid: str) -> Said | None:
@@ -271,16 +286,19 @@ class Host:
         self._parts.offers.find_stored = found
 
     async def find_stored(self, msgid: str) -> Said | None:
-        """Return the stored message with this id, or None.
+        """Return the stored message with this id; None if there is none.
 
-        LookupError if the store cannot be read now.
+        Raises LookupError if the store cannot be read now.
         """
         if self._parts.offers.find_stored is None:
             raise LookupError("the history of this server is off")
         return await self._parts.offers.find_stored(msgid)
 
     def offer_closed(self, find: Callable[[Sequence[str]], Awaitable[Mapping[str, bool]]]) -> None:
-        """Offer ``find`` to other skills: whether channels were closed when stored messages were sent, by msgid."""
+        """Let other skills ask whether channels were closed when stored messages were sent.
+
+        ``find`` takes ids of messages and returns id → whether the channel was closed.
+        """
 
         async def found(msgids: Sequence[str]) -> Mapping[str, bool]:
             return {} if self._is_over else await find(msgids)
@@ -288,19 +306,28 @@ class Host:
         self._parts.offers.find_closed = found
 
     async def find_closed(self, msgids: Sequence[str]) -> Mapping[str, bool]:
-        """Return msgid → whether the channel was closed, for those stored messages where that is recorded."""
+        """Return id → whether the channel was closed when the message was sent, for stored messages.
+
+        Ids of messages for which this is not recorded are missing.
+        """
         return {} if self._parts.offers.find_closed is None else await self._parts.offers.find_closed(msgids)
 
     def stats(self, letter: str, rows: Callable[[Context], Iterable[Message]]) -> None:
-        """Answer ``STATS letter`` to operators with these rows."""
+        """Answer ``STATS letter`` of IRC operators with the lines that ``rows`` returns."""
         self._parts.offers.stats[letter] = lambda ctx: () if self._is_over else rows(ctx)
 
     def gauge(self, name: str, about: str, read: Read) -> None:
-        """Add a metric ``culture_<name>`` that goes up and down; ``read`` runs on the event loop."""
+        """Add a metric ``culture_<name>`` whose value goes up and down.
+
+        ``about``: its help text. ``read``: returns its present value; called on the event loop.
+        """
         self._parts.metrics.gauge(f"culture_{name}", about, lambda: () if self._is_over else read())
 
     def counter(self, name: str, about: str, read: Read) -> None:
-        """Add a metric ``culture_<name>`` that only grows; its name ends with ``_total``."""
+        """Add a metric ``culture_<name>`` whose value only grows; the name ends with ``_total``.
+
+        ``about``: its help text. ``read``: returns its present value; called on the event loop.
+        """
         self._parts.metrics.counter(f"culture_{name}", about, lambda: () if self._is_over else read())
 
     def tell_operators(self, text: str) -> None:
@@ -344,16 +371,19 @@ class Skill:
         self.settings = settings
 
     async def start(self) -> None:
-        """Open what is needed; no client is connected yet."""
+        """Open what the skill needs; called while no client is connected yet."""
 
     async def leave(self) -> None:
-        """Say goodbye to other machines: the clients were told, and the other skills still work."""
+        """Say goodbye to other machines; called when the clients were told of the server's end.
+
+        The other skills still work at that time.
+        """
 
     async def stop(self) -> None:
-        """Close what is open, with no client left; called also after ``start`` failed."""
+        """Close what the skill has open; called without clients, and also after ``start`` failed."""
 
     def places(self) -> Iterable[object]:
-        """Return the objects whose hooks and verbs are the skill's; called once, before ``start``."""
+        """Return the objects that have the skill's hooks and verbs; called once, before ``start``."""
         return (self,)
 
     def caps(self) -> Mapping[str, str | None]:

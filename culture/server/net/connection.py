@@ -15,20 +15,20 @@ _READ_SIZE = 4_096  # bytes; allocating a larger buffer costs more than a second
 
 
 class Owner(Protocol):
-    """The receiver of what a connection reads."""
+    """Gets what a connection reads, such as the dispatcher of a session."""
 
     def receive(self, data: bytes) -> None:
-        """Process bytes that the connection has read from the client."""
+        """Handle bytes that the connection has read from the client."""
 
     def allowance(self) -> int:
         """Return how many bytes may wait for this client before it is disconnected as too slow."""
 
     def lost(self, reason: str) -> None:
-        """Handle the loss of the connection, which we did not request."""
+        """Handle the loss of the connection, for ``reason``; not called if we closed it ourselves."""
 
 
 class ClientConnection:
-    """A socket and the data still to be written to it.
+    """A client's socket, and the data that is still to be written to it.
 
     ``queue`` takes whole lines. The first line put there marks the connection dirty (see Session.send), and the poller
     flushes dirty connections at the end of the turn.
@@ -64,37 +64,46 @@ class ClientConnection:
         self.read_size = _READ_SIZE  # bytes read per turn at most
 
     def start(self, owner: Owner | None) -> None:
-        """Start reading for this owner; with None, read only until the other side closes."""
+        """Start reading, and pass what is read to ``owner``.
+
+        ``owner`` None: what is read is dropped, and the connection ends when the client closes it.
+        """
         self.owner = owner
         self._poller.watch(self._socket.fileno(), self._ready)
 
     def begin(self) -> None:
-        """Let the layer send its first bytes (TLS handshake), on a connection that we opened."""
+        """On a connection that we opened, send the first bytes of the TLS handshake, if it has TLS."""
         if self._layer is not None:
             self._unwrap(b"", self._layer)
 
     def pause(self) -> None:
-        """Stop reading."""
+        """Stop reading from the socket until ``resume``."""
         self._paused = True
         self._listen()
 
     def resume(self) -> None:
-        """Read again after ``pause``."""
+        """Read from the socket again, after ``pause``."""
         self._paused = False
         self._listen()
 
     @property
     def waiting(self) -> int:
-        """Return the number of bytes that the socket has not taken yet."""
+        """Return the number of bytes that wait because the socket does not take them yet."""
         return len(self._backlog)
 
     def peer_uid(self) -> int | None:
-        """Return the uid of the client's process, if it runs on this machine and can be determined."""
+        """Return the uid of the client's process.
+
+        None if that runs on another machine or cannot be determined.
+        """
         owner = self.peer_owner()
         return None if owner is None else owner[0]
 
     def peer_owner(self) -> tuple[int, int] | None:
-        """Return uid and inode of the client's socket, if it is on this machine and can be determined."""
+        """Return uid and inode of the client's own socket.
+
+        None if that is on another machine or cannot be determined.
+        """
         try:
             return owner_of(self._socket.getpeername()[:2], self._socket.getsockname()[:2])
         except OSError:
@@ -102,11 +111,11 @@ class ClientConnection:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the socket is not closed yet."""
+        """Return whether the socket is still open."""
         return self._socket.fileno() >= 0
 
     def close(self) -> None:
-        """Write what is queued, then close once the client has read it; read nothing more."""
+        """Read nothing more, write what is queued, and close the socket once the client has read it."""
         self.flush()
         if not self.is_open:
             return
@@ -122,7 +131,7 @@ class ClientConnection:
             self._shut()
 
     def abort(self) -> None:
-        """Close the socket now and drop what is queued."""
+        """Close the socket at once; what is queued is lost."""
         self.owner = self.drained = None
         self.closing = True
         self.queue.clear()
@@ -132,7 +141,10 @@ class ClientConnection:
             self._socket.close()
 
     def flush(self) -> None:
-        """Write the queue; what the socket does not take waits, up to the owner's allowance."""
+        """Write the queued lines.
+
+        What the socket does not take waits; above the owner's allowance the client is disconnected.
+        """
         queue = self.queue
         if not queue or self.closing:
             queue.clear()
@@ -192,9 +204,9 @@ class ClientConnection:
                 self._unwrap(data, self._layer)
 
     def _unwrap(self, data: bytes, layer: Layer) -> None:
-        """Decode data by the layer (such as TLS) and pass it to the owner.
+        """Decode data by the layer (such as TLS), and pass the result to the connection's owner.
 
-        Write the layer's own reply.
+        Bytes that the layer itself has to send, such as those of a handshake, are written to the client.
         """
         fault = None
         try:

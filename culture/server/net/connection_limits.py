@@ -34,7 +34,7 @@ _FULL = "No room for further connections"
 
 
 class AddressLimits:
-    """Limits connections by address, except those of exempt networks (loopback by default)."""
+    """Limits the connections of each address, except in exempt networks (loopback by default)."""
 
     def __init__(self) -> None:
         self._admitted: dict[Hashable, str] = {}
@@ -44,7 +44,10 @@ class AddressLimits:
     def admit(
         self, guest: Hashable, host: str, limits: ServerLimits, exempt: tuple[str, ...], now: float
     ) -> str | None:
-        """Count a new connection; return why it is refused, or None."""
+        """Count a new connection; return why it is refused, or None if it is accepted.
+
+        ``guest``: what to pass to ``release`` at its end. ``host``: its address. ``exempt``: networks without limits.
+        """
         group = group_of(host, exempt)
         if group is None:
             return None
@@ -58,19 +61,22 @@ class AddressLimits:
         return None
 
     def release(self, guest: Hashable) -> None:
-        """Stop counting a connection that has ended."""
+        """Count a connection as ended; ``guest``: the object that was passed to ``admit``."""
         group = self._admitted.pop(guest, None)
         if group is not None:
             self._open.release(group)
 
     def forget(self, limits: ServerLimits, now: float) -> None:
-        """Drop addresses without recent connections."""
+        """Drop the records of addresses that had no new connection for the period of the limit."""
         self._recent.prune(limits.new_connections_period, now)
 
 
 @lru_cache(maxsize=4096)
 def group_of(host: str, exempt: tuple[str, ...] = ()) -> str | None:
-    """Return the key by which an address is counted (an IPv6 network is one), or None if exempt."""
+    """Return the key by which an address is counted.
+
+    None if it is in one of the exempt networks. All addresses of an IPv6 network have the same key.
+    """
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -83,7 +89,10 @@ def group_of(host: str, exempt: tuple[str, ...] = ()) -> str | None:
 
 
 class ConnectionGroups:
-    """Limits connections by local user and by descriptors; knows the unregistered ones."""
+    """Limits the connections of each local user, and all by the number of file descriptors.
+
+    To make room it ends connections that have not registered yet.
+    """
 
     def __init__(self) -> None:
         self.closing: dict[ClientConnection, None] = {}
@@ -97,7 +106,11 @@ class ConnectionGroups:
     def admit(
         self, session: Session, limits: ServerLimits, exempt: tuple[str, ...], uids: Collection[int]
     ) -> str | None:
-        """Count a new connection, ending others for it if needed; return why it is refused, or None."""
+        """Count a new connection; return why it is refused, or None if it is accepted.
+
+        Unregistered connections may be ended for it. ``exempt``: networks outside of which each client counts as
+        remote. ``uids``: users without a limit.
+        """
         group = _user_group(session, exempt, uids)
         if group not in (_OWN, _REMOTE) and self._sizes[group] >= limits.connections_per_user:
             oldest = self._oldest(group)
@@ -114,7 +127,10 @@ class ConnectionGroups:
         return None
 
     def make_room(self) -> bool:
-        """Free a descriptor by ending the oldest closing or unregistered connection; False if none."""
+        """Free a file descriptor: end the connection that has been closing or unregistered longest.
+
+        Returns False if there is none to end.
+        """
         while self.closing:
             connection = next(iter(self.closing))
             del self.closing[connection]
@@ -129,7 +145,7 @@ class ConnectionGroups:
         return False
 
     def forget(self, session: Session) -> None:
-        """Stop counting a connection that has ended."""
+        """Count the connection of an ended session no more."""
         group = self._group_of.pop(session, None)
         if group is None:
             return
@@ -139,7 +155,10 @@ class ConnectionGroups:
             del self._sizes[group], self._unregistered[group]
 
     def _has_room(self, group: str) -> bool:
-        """Return whether a connection of this group has a free descriptor, or one could be freed for it."""
+        """Return whether a connection of this group may have a file descriptor.
+
+        If none is free, one is freed by ``make_room``.
+        """
         most = descriptors()
         reserve = max(_LEAST_RESERVE, min(_LARGEST_RESERVE, most // _PART_RESERVED))
         if self._free(most) > reserve:
@@ -158,7 +177,10 @@ class ConnectionGroups:
         self._unregistered.setdefault(group, {})[session] = None
 
     def _by_priority(self) -> Iterator[str]:
-        """Yield the connection groups in the order in which they lose connections."""
+        """Yield the groups of connections in the order in which they have to give up connections.
+
+        Other local users come first, those with most connections before others; then remote clients; then our own user.
+        """
         yield from [group for group, _ in self._sizes.most_common() if group not in (_OWN, _REMOTE)]
         yield from (group for group in (_REMOTE, _OWN) if group in self._sizes)
 
@@ -186,7 +208,10 @@ def _user_group(session: Session, exempt: tuple[str, ...], uids: Collection[int]
 
 
 def _end(session: Session, why: str) -> None:
-    """End a connection at once: its descriptor is freed without waiting for the client to close."""
+    """End a session at once: its descriptor is freed without waiting for the client to close.
+
+    ``why``: the reason that the client is sent.
+    """
     session.push(wire(Message("ERROR", (f"Closing link: {session.host} ({why})",))))
     session.connection.flush()
     session.connection.abort()

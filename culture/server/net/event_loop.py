@@ -10,7 +10,7 @@ from culture.server.net.poller import READ, WRITE, Poller
 
 
 class ServerLoop(asyncio.SelectorEventLoop):
-    """An event loop that waits on the poller's own set: a turn costs one system call."""
+    """An event loop of asyncio that waits on the poller's own set: a turn costs one system call."""
 
     def __init__(self, poller: Poller) -> None:
         super().__init__(_TurnSelector(poller))

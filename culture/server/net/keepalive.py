@@ -9,7 +9,7 @@ from culture.server.net.connection import ClientConnection
 
 
 def period(limits: ServerLimits) -> float:
-    """Return the seconds between two checks: a sixth of the shortest limit."""
+    """Return the seconds between two checks of all sessions: a sixth of the shortest time limit."""
     shortest = min(
         limits.ping_after,
         limits.ping_timeout - limits.ping_after,
@@ -20,7 +20,10 @@ def period(limits: ServerLimits) -> float:
 
 
 def check(sessions: Iterable[Session], limits: ServerLimits, name: str, now: float) -> None:
-    """PING silent sessions; end those that timed out, in silence or in registration."""
+    """Send PING to silent sessions; end those that were silent or unregistered for too long.
+
+    ``name``: the server's name. ``now``: the present monotonic time.
+    """
     for session in sessions:
         silent = now - session.connection.last_active
         if session.user is None and now - session.opened >= limits.registration_timeout:
@@ -35,7 +38,10 @@ def check(sessions: Iterable[Session], limits: ServerLimits, name: str, now: flo
 
 
 def reap(closing: Iterable[ClientConnection], now: float, patience: float) -> list[ClientConnection]:
-    """Close ended connections that clients kept open for ``patience`` s; return the closed ones."""
+    """Close the ended connections that clients kept open for ``patience`` seconds.
+
+    Returns those of ``closing`` that are closed now.
+    """
     gone = []
     for connection in closing:
         if connection.is_open and now - connection.last_active >= patience:

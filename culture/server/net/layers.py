@@ -5,7 +5,10 @@ from typing import Protocol
 
 
 class LayerError(Exception):
-    """The connection has to end; ``data`` was decoded before, ``outgoing`` has the last bytes."""
+    """The connection has to end, for ``reason``; ``data`` was decoded before the fault.
+
+    The layer's ``outgoing`` has the last bytes for the other side.
+    """
 
     def __init__(self, reason: str, data: bytes = b"") -> None:
         super().__init__(reason)
@@ -14,27 +17,39 @@ class LayerError(Exception):
 
 
 class Layer(Protocol):
-    """Converts bytes and touches no socket; every result may be empty."""
+    """Converts between bytes of the network and IRC lines, as TLS does; touches no socket.
+
+    Each result may be empty.
+    """
 
     @property
     def is_open(self) -> bool:
-        """Return whether the layer's handshake is complete; before, ``encode`` drops its data."""
+        """Return whether the layer's handshake is complete.
+
+        Before, data given to ``encode`` is lost.
+        """
 
     def decode(self, data: bytes) -> bytes:
-        """Return lines from bytes of the wire; raise LayerError if the connection has to end."""
+        """Return the lines in bytes from the network.
+
+        Raises LayerError if the connection has to end.
+        """
 
     def encode(self, data: bytes) -> bytes:
-        """Return bytes for the wire from whole lines, after the bytes that the layer itself has to send."""
+        """Return bytes for the network: first those of the layer itself, then the lines converted."""
 
     def outgoing(self) -> bytes:
-        """Return bytes that the layer itself has to send; to be called after each ``decode``."""
+        """Return bytes that the layer itself has to send, such as a handshake.
+
+        Call after ``decode``.
+        """
 
     def close(self) -> None:
-        """End the layer's protocol; ``outgoing`` then has its last bytes."""
+        """End the layer's protocol; the last bytes that it sends are then in ``outgoing``."""
 
 
 class Stack:
-    """Several layers as one, listed from the socket upwards."""
+    """Several layers that act as one, listed from the socket upwards: TLS, then WebSocket."""
 
     __slots__ = ("_goodbye", "layers")
 
@@ -44,11 +59,14 @@ class Stack:
 
     @property
     def is_open(self) -> bool:
-        """Return whether all handshakes are complete."""
+        """Return whether the handshakes of all layers are complete."""
         return all(layer.is_open for layer in self.layers)
 
     def decode(self, data: bytes) -> bytes:
-        """Decode through all layers; data before a fault in one still passes those above it."""
+        """Decode bytes from the network through all layers, from the socket upwards.
+
+        Raises LayerError if one of them does; what was decoded before still passes the layers above it.
+        """
         fault: LayerError | None = None
         for layer in self.layers:
             try:
@@ -60,18 +78,18 @@ class Stack:
         return data
 
     def encode(self, data: bytes) -> bytes:
-        """Encode lines through all layers, down to the socket."""
+        """Encode lines through all layers, from the top down to the socket."""
         for layer in reversed(self.layers):
             data = layer.encode(data)
         return data
 
     def outgoing(self) -> bytes:
-        """Return the bytes that the layers have to send, each encoded by the layers below it."""
+        """Return the bytes that the layers themselves have to send, encoded by the lower layers."""
         data, self._goodbye = self._goodbye, b""
         return data + self._pending()
 
     def close(self) -> None:
-        """End all layers from the top, so that the last bytes of each pass the layers below it."""
+        """End all layers from the top down, so that the last bytes of each pass the layers below it."""
         for layer in reversed(self.layers):
             layer.close()
             self._goodbye += self._pending()

@@ -29,7 +29,7 @@ Accept = Callable[[socket.socket, str, Listen], None]
 
 
 class Listener:
-    """One listening address; each connection is passed on with its remote host."""
+    """A listening address; ``accept`` is called with each connection, its host and the address."""
 
     def __init__(self, address: Listen, poller: Poller, accept: Accept, make_room: Callable[[], bool]) -> None:
         self._poller = poller
@@ -39,21 +39,21 @@ class Listener:
         self._socket = _bind(address)
 
     def __str__(self) -> str:
-        """Return the listener's address, for the log."""
+        """Return the listener's host and port as text for the log."""
         return f"{self._address.host} port {self.port}"
 
     @property
     def port(self) -> int:
-        """Return the port in use, also if the configured port is 0 (any)."""
+        """Return the port that the listener uses; if the configured one is 0, the system chose it."""
         port: int = self._socket.getsockname()[1]
         return port
 
     def start(self) -> None:
-        """Start accepting."""
+        """Start accepting connections."""
         self._poller.watch(self._socket.fileno(), self._ready)
 
     def stop(self) -> None:
-        """Stop accepting."""
+        """Stop accepting connections, and close the listening socket."""
         if self._socket.fileno() >= 0:
             self._poller.forget(self._socket.fileno())
             self._socket.close()
@@ -107,20 +107,23 @@ def _host(address: str) -> str:
 
 
 class Wrapped(NamedTuple):
-    """The layers of a new connection, if any, and the TLS layer among them."""
+    """The layers (TLS, WebSocket) of a new connection as one, and its TLS layer.
+
+    None without any.
+    """
 
     layer: Layer | None
     tls: "TlsLayer | None"
 
 
 class Wrapping:
-    """Makes layers for new connections; reads the certificates at the start and on ``reload``."""
+    """Makes the layers (TLS, WebSocket) of new connections, with certificates that it has read."""
 
     def __init__(self, listen: Sequence[Listen]) -> None:
         self._contexts = _contexts(listen)
 
     def wrap(self, address: Listen) -> Wrapped:
-        """Return the layers for a connection to this address: TLS at the socket, WebSocket above."""
+        """Return the layers of a new connection to this address: TLS at the socket, then WebSocket."""
         layers: list[Layer] = []
         tls = None
         if address.tls is not None and self._contexts is not None:
@@ -134,7 +137,7 @@ class Wrapping:
         return Wrapped(layers[0] if layers else None, tls)
 
     def reload(self) -> None:
-        """Read the certificates again, for connections made from now on."""
+        """Read the certificates again, for connections that are accepted from now on."""
         if self._contexts is not None:
             self._contexts.reload()
 

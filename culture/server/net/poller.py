@@ -28,14 +28,14 @@ Events = list[tuple[int, int]]
 
 
 class Flushable(Protocol):
-    """An object with output to write at the end of the turn."""
+    """An object with output that is written at the end of the turn."""
 
     def flush(self) -> None:
-        """Write what is queued."""
+        """Write the output that is queued."""
 
 
 class Poller:
-    """An epoll set, served in turns.
+    """One epoll set for all sockets, served in turns: handle events, then write the output.
 
     Any event loop can watch it as one descriptor; ``event_loop.ServerLoop`` waits on it directly.
     """
@@ -52,13 +52,13 @@ class Poller:
         self.received = self.sent = 0  # bytes of all sockets
 
     def start(self) -> None:
-        """Serve the sockets from the running event loop."""
+        """Let the running event loop serve the watched sockets."""
         if not self.is_driven:
             self._loop = asyncio.get_running_loop()
             self._loop.add_reader(self._set.fileno(), self.serve, 0)
 
     def stop(self) -> None:
-        """Stop serving; the sockets are closed by their owners."""
+        """Stop serving the watched sockets, which their owners close."""
         if self._loop is not None:
             self._loop.remove_reader(self._set.fileno())
             self._loop = None
@@ -66,29 +66,32 @@ class Poller:
             self._set.close()
 
     def close(self) -> None:
-        """Close the epoll set itself."""
+        """Close the epoll set."""
         self._set.close()
 
     def watch(self, descriptor: int, ready: Ready | None, events: int = READ) -> None:
-        """Call ``ready(events)`` when a descriptor is ready; without it, ``serve`` returns it."""
+        """Call ``ready(events)`` when a descriptor is ready; with None, ``serve`` returns the event.
+
+        ``events``: the kinds of events (READ, WRITE) to wait for.
+        """
         if ready is not None:
             self._ready[descriptor] = ready
         self._set.register(descriptor, events)
 
     def change(self, descriptor: int, events: int) -> None:
-        """Wait for other events on a watched descriptor."""
+        """Wait for these kinds of events (READ, WRITE) on a watched descriptor from now on."""
         self._set.modify(descriptor, events)
 
     def forget(self, descriptor: int) -> None:
-        """Stop watching a descriptor; to be called before closing it."""
+        """Stop watching a descriptor; call this before closing it."""
         self._ready.pop(descriptor, None)
         self._set.unregister(descriptor)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Run the block as a turn: queued output is written at its end.
+        """Run the block as a turn: output that it queues is written at the end.
 
-        Within another turn the block is part of that one: a write may end sessions, which no command expects in its
+        Within another turn the block is a part of that turn: a write may end sessions, which no command expects in its
         middle.
         """
         if self._in_turn:
@@ -103,7 +106,10 @@ class Poller:
             self._in_turn = False
 
     def serve(self, timeout: float | None) -> Events:
-        """Wait for events, run one turn, and return the events that have no callback."""
+        """Wait up to ``timeout`` seconds for events, and run one turn that calls their callbacks.
+
+        Returns the events that have no callback. ``timeout`` None waits without limit.
+        """
         events = self._wait(timeout)
         self.now = time.monotonic()
         self._in_turn = True
@@ -117,7 +123,7 @@ class Poller:
         return others
 
     def _call(self, events: Events) -> Events:
-        """Run the callbacks of these events; return the events without one."""
+        """Call the callbacks of these events; return the events that have none."""
         ready = self._ready
         others = []
         for event in events:
@@ -132,7 +138,7 @@ class Poller:
         return others
 
     def _wait(self, timeout: float | None) -> Events:
-        """Return the ready descriptors, now or within the timeout.
+        """Return the events of ready descriptors, waiting for them up to ``timeout`` seconds.
 
         After a write the answer is often on its way. Polling some more times (about 50 µs) costs no more than sleeping
         and waking up, and the answer is served at once.
@@ -158,7 +164,7 @@ class Poller:
 
 
 class _Selector:
-    """The calls of epoll that are used here, where there is no epoll (macOS, BSD)."""
+    """Has the methods of epoll that the poller calls, for systems without epoll (macOS, BSD)."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()

@@ -10,7 +10,7 @@ _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
 def explain(error: OSError, host: str, port: int) -> str:
-    """Return why an address cannot be listened on, and what to do about it."""
+    """Return a text for people: why an address cannot be listened on, and what to do about it."""
     place = f"{host} port {port}"
     if error.errno == errno.EADDRINUSE:
         pid = owner(port)
@@ -27,13 +27,16 @@ def explain(error: OSError, host: str, port: int) -> str:
 
 
 def owner(port: int) -> int | None:
-    """Return the pid that listens on a TCP port, as far as this user may see it; else None."""
+    """Return the pid of the process that listens on a TCP port.
+
+    None if this user may not see it.
+    """
     inodes = {inode for table in ("tcp", "tcp6") for inode in _listeners(Path("/proc/net") / table, port)}
     return next((pid for pid in _processes() if inodes & _sockets(pid)), None) if inodes else None
 
 
 def program(pid: int) -> str:
-    """Return the name of a process."""
+    """Return the name of a process; "a program" if it cannot be read."""
     try:
         return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

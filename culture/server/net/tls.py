@@ -27,7 +27,10 @@ _Key: TypeAlias = RSAPrivateKey | EllipticCurvePrivateKey | Ed25519PrivateKey | 
 
 
 class TlsLayer:
-    """TLS of one connection; with ``dials`` as the side that connects."""
+    """The TLS layer of one connection.
+
+    ``dials``: we opened the connection, so we are the client.
+    """
 
     __slots__ = ("_engine", "_is_open", "certificate")
 
@@ -44,11 +47,14 @@ class TlsLayer:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the handshake is complete."""
+        """Return whether the TLS handshake is complete."""
         return self._is_open
 
     def decode(self, data: bytes) -> bytes:
-        """Decrypt data, or continue the handshake with it."""
+        """Return the decrypted data, after continuing the handshake if it is not complete.
+
+        Raises LayerError if the connection has to end.
+        """
         if data:
             self._engine.bio_write(data)
         pieces: list[bytes] = []
@@ -65,7 +71,7 @@ class TlsLayer:
             raise LayerError(f"TLS: {_reason(error)}", b"".join(pieces)) from None
 
     def encode(self, data: bytes) -> bytes:
-        """Encrypt data."""
+        """Return the data encrypted, after other bytes that TLS has to send."""
         try:
             if data and self._is_open:
                 self._engine.sendall(data)
@@ -74,7 +80,7 @@ class TlsLayer:
         return self.outgoing()
 
     def outgoing(self) -> bytes:
-        """Return the bytes that OpenSSL wants to send."""
+        """Return the bytes that TLS itself has to send, such as those of a handshake."""
         data = b""
         try:
             while len(piece := self._engine.bio_read(_PIECE)) == _PIECE:
@@ -84,7 +90,7 @@ class TlsLayer:
         return data + piece
 
     def close(self) -> None:
-        """Send close_notify, so that the client knows that nothing was cut off."""
+        """Send close_notify, by which the other side knows that no data was cut off."""
         try:
             if self._is_open:
                 self._engine.shutdown()
@@ -99,7 +105,7 @@ class TlsLayer:
 
 
 class DiallingTls(TlsLayer):
-    """TLS of a link that we dial: sends nothing before the peer's certificate was checked."""
+    """TLS of a link that we open: nothing is sent before the peer's certificate is checked."""
 
     __slots__ = ("_expected", "opened")
 
@@ -120,20 +126,20 @@ class DiallingTls(TlsLayer):
 
 
 class TlsContexts:
-    """The certificates in use: read at the start, and again by ``reload`` for new connections."""
+    """The listeners' certificates, read at the start and, for later connections, by ``reload``."""
 
     def __init__(self, settings: Iterable[Tls]) -> None:
         self._contexts = {each: context(each) for each in settings}
 
     def layer(self, settings: Tls, ask_for_certificate: bool = True) -> TlsLayer:
-        """Return TLS for a new connection to the listener with these settings.
+        """Return the TLS layer for a new connection to the listener with these settings.
 
-        A browser that is asked for a certificate asks its user, so a WebSocket does not ask.
+        A browser that is asked for a certificate asks its user, so a WebSocket does without.
         """
         return TlsLayer(self._contexts[settings], ask_for_certificate)
 
     def reload(self) -> None:
-        """Read every certificate again; for one that cannot be used, log why and keep the old one."""
+        """Read every certificate again; one that cannot be used is logged, and the old one stays."""
         for settings in self._contexts:
             try:
                 self._contexts[settings] = context(settings)
@@ -142,7 +148,7 @@ class TlsContexts:
 
 
 def _dialling_context(own: Tls | None) -> SSL.Context:
-    """Return the TLS context of a link that we dial, with our own certificate if there is one."""
+    """Return the TLS context of a link that we open, with our own certificate if there is one."""
     shared = SSL.Context(SSL.TLS_CLIENT_METHOD)
     shared.set_min_proto_version(SSL.TLS1_2_VERSION)
     shared.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION)
@@ -154,7 +160,10 @@ def _dialling_context(own: Tls | None) -> SSL.Context:
 
 
 def context(settings: Tls) -> SSL.Context:
-    """Return the TLS context of a listener; StartError if its certificate or key cannot be used."""
+    """Return the TLS context of a listener.
+
+    Raises StartError if its certificate or key cannot be used.
+    """
     shared = SSL.Context(SSL.TLS_SERVER_METHOD)
     shared.set_min_proto_version(SSL.TLS1_2_VERSION)
     shared.set_options(SSL.OP_NO_RENEGOTIATION | SSL.OP_NO_COMPRESSION | SSL.OP_CIPHER_SERVER_PREFERENCE)
@@ -211,6 +220,6 @@ def _read(file: Path) -> bytes:
 
 
 def _reason(error: SSL.Error) -> str:
-    """Return OpenSSL's last and most precise reason."""
+    """Return the last and most precise reason that OpenSSL gives in an error."""
     reasons = error.args[0] if error.args else []
     return str(reasons[-1][-1]) if reasons else "unusable"

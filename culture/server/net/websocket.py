@@ -32,7 +32,7 @@ _REASONS = {
 
 
 class HandshakeRefused(Exception):
-    """The request does not become a WebSocket; ``answer`` is the HTTP response."""
+    """The HTTP request opens no WebSocket; ``answer`` is the HTTP response that says why."""
 
     def __init__(self, status: int, why: str, *headers: str) -> None:
         super().__init__(why)
@@ -42,14 +42,17 @@ class HandshakeRefused(Exception):
 
 
 class HandshakeAccepted(NamedTuple):
-    """The response to a valid request, and its subprotocol (None: none of ours was asked for)."""
+    """The HTTP response to a valid request, and the subprotocol chosen (None: none of ours)."""
 
     answer: bytes
     subprotocol: str | None
 
 
 def answer(head: bytes, origins: Collection[str]) -> HandshakeAccepted:
-    """Check a request (without its empty line) and return the response; HandshakeRefused if bad."""
+    """Check the HTTP request for a WebSocket and return the response; raises HandshakeRefused.
+
+    ``head``: the request without its empty line. ``origins``: the web origins that may connect.
+    """
     first, *lines = head.decode("latin-1").split("\r\n")
     request = _REQUEST.fullmatch(first)
     if request is None or request[3] != "1.1":
@@ -126,7 +129,7 @@ _FIN, _RESERVED, _OPCODE, _MASKED, _LENGTH = 0x80, 0x70, 0x0F, 0x80, 0x7F
 
 
 class Opcode(IntEnum):
-    """The kinds of frames."""
+    """The kinds of WebSocket frames."""
 
     CONTINUATION = 0x0
     TEXT = 0x1
@@ -140,7 +143,7 @@ _OPCODES = frozenset(Opcode)
 
 
 class CloseCode(IntEnum):
-    """The reasons for which a WebSocket is closed."""
+    """The reasons for closing a WebSocket, as its closing frame names them."""
 
     NORMAL = 1000
     PROTOCOL = 1002
@@ -172,11 +175,14 @@ class WebSocketLayer:
 
     @property
     def is_open(self) -> bool:
-        """Return whether the handshake is complete."""
+        """Return whether the WebSocket's handshake (an HTTP request) is complete."""
         return self._is_open
 
     def decode(self, data: bytes) -> bytes:
-        """Return the lines of the complete messages in the data."""
+        """Return the IRC lines in the messages that the data completes.
+
+        Raises LayerError if the connection has to end.
+        """
         if self._ended:
             return b""
         self._input += data
@@ -196,7 +202,10 @@ class WebSocketLayer:
         return b"".join(lines)
 
     def encode(self, data: bytes) -> bytes:
-        """Send each line as a message of its own."""
+        """Return the lines as bytes for the network, each line as a WebSocket message of its own.
+
+        Bytes that the layer itself has to send come first. Before the handshake is complete, lines are lost.
+        """
         if data and self._is_open and not self._ended:
             for line in self._clean(data).split(b"\r\n"):
                 if line:
@@ -204,13 +213,13 @@ class WebSocketLayer:
         return self.outgoing()
 
     def outgoing(self) -> bytes:
-        """Return the response to the request, pongs and the closing frame."""
+        """Return the bytes to be sent: HTTP response, messages, pongs, closing frame."""
         data = bytes(self._output)
         self._output.clear()
         return data
 
     def close(self) -> None:
-        """Send the closing frame."""
+        """Put the closing frame into the bytes to be sent (``outgoing``)."""
         if self._is_open and not self._ended:
             self._say_goodbye(CloseCode.NORMAL)
 
@@ -238,7 +247,10 @@ class WebSocketLayer:
         return True
 
     def _frame(self) -> tuple[bool, int, bytes] | None:
-        """Return the next complete frame: whether it is final, opcode, content (§5.2); else None."""
+        """Return the next frame: whether it ends a message, its opcode, and its content (§5.2).
+
+        None if the frame is not complete yet.
+        """
         data = self._input
         if len(data) < 2:
             return None
@@ -322,7 +334,10 @@ def _masked(content: bytes, mask: bytes) -> bytes:
 
 
 def _closing_code(content: bytes) -> int | None:
-    """Return the close code that answers a closing frame: its own, or a protocol error (RFC 6455 §7.4)."""
+    """Return the code for our answer to a closing frame: the same, or that of a protocol error.
+
+    ``content``: what the client's frame contains (RFC 6455 §7.4). None: no code.
+    """
     if not content:
         return None
     code = int.from_bytes(content[:2])

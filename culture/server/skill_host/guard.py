@@ -38,7 +38,10 @@ class Guard:
         self._failures = 0
 
     def verb(self, handler: "Handler") -> "Handler":
-        """Wrap the handler of a verb: an error becomes a FAIL and does not end the session."""
+        """Return the handler of a verb wrapped, so that an error is answered by FAIL.
+
+        Without this an error would end the session.
+        """
 
         @wraps(handler)
         def guarded(ctx: Context, message: Message) -> Any:
@@ -62,7 +65,10 @@ class Guard:
         return Later(self._waited(message, outcome.work), partial(self._go_on, message, outcome.then))
 
     async def _waited(self, message: Message, work: Awaitable[Any]) -> Any:
-        """Return the result of a Later's work, or its error wrapped in ``_Raised``, to be raised later."""
+        """Return the result of a Later's work.
+
+        An error is returned as a ``_Raised``, to be raised later.
+        """
         try:
             return await work
         except (Refused, Failed) as declined:
@@ -76,14 +82,17 @@ class Guard:
         return self._answered(message, partial(then, result))
 
     def rows(self, message: Message, server: str, rows: Iterable[Message]) -> Iterator[bytes]:
-        """Yield the lines of a long answer; after an error it ends with a FAIL."""
+        """Yield the encoded lines of a long answer; if an error ends it, the last line is a FAIL."""
         try:
             yield from map(wire, rows)
         except BaseException as error:
             yield wire(Message("FAIL", self._forgive(message, error).params, server))
 
     def _forgive(self, message: Message, error: BaseException) -> Failed:
-        """Count an error of a verb, and return the FAIL for the client."""
+        """Count an error of a verb, and return the FAIL for the client.
+
+        Operators are told; after some errors the skill is switched off. Raises an error that ends the program.
+        """
         if is_end(error):
             raise error
         self._failures += 1
@@ -95,7 +104,7 @@ class Guard:
 
 
 class _Guarded(Context):
-    """The context of a skill's verb: long answers are guarded too."""
+    """The context of a skill's verb, in which errors of a long answer are caught too."""
 
     __slots__ = ("_guard", "_message")
 
@@ -105,17 +114,17 @@ class _Guarded(Context):
         self._message = message
 
     def pull(self, rows: Iterable[Message]) -> None:
-        """Answer with many lines, produced as fast as the client reads them."""
+        """Send the client many lines, which are produced as fast as the client reads them."""
         self.session.pull(self._guard.rows(self._message, self.router.name, rows))
 
 
 class _Raised(NamedTuple):
-    """An error in place of a result."""
+    """An error that is passed on in place of a result, and raised there."""
 
     error: Exception
 
 
 def reason(error: BaseException) -> str:
-    """Return the error as text on one line of at most 300 bytes."""
+    """Return an error as text for people, on one line of at most 300 bytes."""
     text = " ".join("".join(traceback.format_exception_only(error)).split())
     return clip(text, _LONGEST_REASON)

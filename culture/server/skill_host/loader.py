@@ -24,7 +24,10 @@ FEDERATION = "federation"
 
 
 class WrongSkill(StartError):
-    """The configuration wants a skill that is not installed or unfit; ``key`` is the setting."""
+    """The configuration names a skill that is not installed or cannot be used.
+
+    ``key`` is the setting that names it.
+    """
 
     def __init__(self, key: Key, text: str) -> None:
         super().__init__(f"{dotted(key)}: {text}")
@@ -33,10 +36,10 @@ class WrongSkill(StartError):
 
 
 def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
-    """Yield the configured skills with their settings: federation, built-in ones, then ``skills``.
+    """Yield name, class and settings of each configured skill.
 
-    Federation comes first: an event that a skill publishes must not reach other servers before the event that caused
-    it.
+    The order is: federation, built-in skills, those under ``skills``. Federation comes first: an event that a skill
+    publishes must not reach other servers before the event that caused it. Raises WrongSkill.
     """
     # Once for all skills: it reads the metadata of every installed package.
     installed = entry_points(group=GROUP)
@@ -51,13 +54,13 @@ def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
 
 
 def has_links(config: ServerConfig) -> bool:
-    """Return whether there are links to other servers, configured or made by a command."""
+    """Return whether this server has links to others, by the configuration or by a command."""
     saved = config.data_dir / FEDERATION / "links.json"
     return bool(config.links) or (config.nick_prefix == "required" and saved.exists())
 
 
 async def watch_for_links(parts: "ServerParts") -> None:
-    """Wait until a server without links gets its first one, and start the federation skill."""
+    """Wait until a server without links gets its first link, and start the federation skill."""
     while not parts.skills.has(FEDERATION):
         await asyncio.sleep(_PERIOD)
         if not has_links(parts.config) or parts.skills.has(FEDERATION):

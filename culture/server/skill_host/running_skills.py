@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def withdraw(parts: ServerParts, caps: Collection[str]) -> None:
-    """Take capabilities away from all sessions and send ``CAP DEL`` to those with cap-notify."""
+    """Take capabilities away from all sessions, and send ``CAP DEL`` to those with cap-notify."""
     if not caps:
         return
     with parts.turn():
@@ -62,7 +62,7 @@ class _SkillState:
 
 
 class Skills:
-    """All wanted skills: ``load`` before the start, then ``start`` and ``stop``."""
+    """All configured skills: made by ``load`` before the server starts, run from start to stop."""
 
     _parts: "ServerParts"
     _commands: dict[str, Command]
@@ -74,9 +74,9 @@ class Skills:
         self._thread = threading.get_ident()
 
     def load(self, parts: "ServerParts", commands: dict[str, Command], offered: Collection[str] = ()) -> None:
-        """Make each wanted skill and add its verbs; StartError if one cannot be used.
+        """Make each configured skill and add its verbs to ``commands``.
 
-        ``offered`` are the capabilities that the server itself has.
+        ``offered``: the capabilities of the server itself. Raises StartError if a skill cannot be used.
         """
         self._parts, self._commands, self._offered = parts, commands, offered
         for name, kind, settings in wanted(parts.config):
@@ -94,7 +94,7 @@ class Skills:
             self._blame(state, error)
 
     async def add_first(self, name: str, kind: type[Skill], settings: "Settings") -> None:
-        """Load and start one more skill in a running server; it gets each event before the others."""
+        """Make and start one more skill in a running server; it gets each event before the others."""
         self._load(name, kind, settings)
         state = self._states[name]
         self._parts.router.prefer(state.hooks)
@@ -125,29 +125,29 @@ class Skills:
             state.hooks.append(function)
 
     def get(self, name: str) -> Skill | None:
-        """Return the skill of this name while it works, else None."""
+        """Return the skill of this name; None if it is not configured or is switched off."""
         state = self._states.get(name)
         return state.skill if state is not None and state.guard.off is None else None
 
     def has(self, name: str) -> bool:
-        """Return whether a skill of this name is configured, working or not."""
+        """Return whether a skill of this name is configured, even if it is switched off."""
         return name in self._states
 
     @property
     def off(self) -> dict[str, str]:
-        """Return the skills that are switched off, with the reasons."""
+        """Return the reasons why skills are switched off, by name of the skill."""
         return {name: state.guard.off for name, state in self._states.items() if state.guard.off is not None}
 
     def caps(self) -> dict[str, str | None]:
-        """Return the capabilities of the working skills."""
+        """Return the capabilities, with values, of the skills that are not switched off."""
         return {cap: value for state in self._working() for cap, value in state.caps.items()}
 
     def isupport(self) -> list[str]:
-        """Return the 005 tokens of the working skills."""
+        """Return the ISUPPORT tokens (005) of the skills that are not switched off."""
         return [token for state in self._working() for token in state.isupport]
 
     async def start(self) -> None:
-        """Start each skill; one that fails is switched off."""
+        """Start each skill; one whose ``start`` fails is switched off."""
         self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         for state in self._working():
             await self._start(state)
@@ -161,12 +161,15 @@ class Skills:
             self._blame(state, error)
 
     async def leave(self, patience: float) -> None:
-        """Call ``leave`` of the working skills, within ``patience`` seconds, before any skill stops."""
+        """Call ``leave`` of each skill that is not switched off, for at most ``patience`` seconds.
+
+        To be called before any skill is stopped.
+        """
         states = [state for state in self._working() if state.is_started]
         await asyncio.gather(*(self._end(state, "leave", patience) for state in states))
 
     async def stop(self, patience: float) -> None:
-        """Stop all started skills, also switched-off ones, within ``patience`` seconds."""
+        """Stop all started skills, even switched-off ones, for at most ``patience`` seconds."""
         states = [state for state in self._states.values() if state.is_started]
         for state in states:
             state.is_started = False
@@ -183,7 +186,7 @@ class Skills:
             log.error("the skill %s did not %s: %s", state.guard.name, how, reason(error), exc_info=error)
 
     def on_loop(self, call: Callable[..., None], *args: object) -> None:
-        """Run a call on the server's own thread, from any thread."""
+        """Run ``call`` with the arguments in the server's own thread; callable from any thread."""
         if self._loop is None or threading.get_ident() == self._thread:
             call(*args)
             return
@@ -201,7 +204,7 @@ class Skills:
         self._switch_off(state.guard.name, error)
 
     def _switch_off(self, name: str, error: BaseException) -> None:
-        """Switch a failed skill off: it missed events, so from now on only ``stop`` is called."""
+        """Switch a skill off after an error: it missed events, so only its ``stop`` is still called."""
         state, parts = self._states[name], self._parts
         if state.guard.off is not None:
             return

@@ -18,19 +18,25 @@ CAPABILITY = "draft/metadata-3"
 
 
 def is_aware(session: Session) -> bool:
-    """Return whether the client supports metadata, for which it also needs batches."""
+    """Return whether the session's client has negotiated metadata, and batches, as it must."""
     return {CAPABILITY, "batch"} <= session.caps.enabled
 
 
 def key_row(server: str, nick: str, target: str, key: str, value: str | None, visibility: str = "*") -> Message:
-    """Return the line with a target's value under a key: 761, or 766 if there is none."""
+    """Return the line that shows the value of a metadata key: 761, or 766 if ``value`` is None.
+
+    ``server`` and ``nick``: source and recipient of the line. ``target``: the user or channel that has the key.
+    """
     if value is None:
         return Message(Numeric.RPL_KEYNOTSET.code, (nick, target, key, Numeric.RPL_KEYNOTSET.text), server)
     return Message(Numeric.RPL_KEYVALUE.code, (nick, target, key, visibility, value), server)
 
 
 class Subscriptions:
-    """The keys that each session subscribed to; sends it changes of users it meets or monitors."""
+    """The metadata keys that each session subscribed to.
+
+    Changes are sent to subscribers that share a channel with the user or monitor the user.
+    """
 
     def __init__(self, router: Router, network: Network, monitors: Monitors) -> None:
         self._router = router
@@ -45,20 +51,20 @@ class Subscriptions:
         router.subscribe(self._joined, Joined)
 
     def watches(self, session: Session, user: User) -> bool:
-        """Return whether the session monitors this user."""
+        """Return whether the session watches this user by MONITOR."""
         return self._monitors.watches(session, user.nick)
 
     def of(self, session: Session) -> Mapping[str, None]:
-        """Return the keys this session subscribed to, in order."""
+        """Return the keys that this session subscribed to, in the order of subscription."""
         return self._keys.get(session, {})
 
     def add(self, session: Session, key: str) -> None:
-        """Subscribe this session to a key."""
+        """Subscribe this session to a metadata key."""
         self._keys.setdefault(session, {})[key] = None
         self._hearers.setdefault(key, {})[session] = None
 
     def remove(self, session: Session, key: str) -> None:
-        """Unsubscribe this session from a key."""
+        """End this session's subscription to a metadata key."""
         keys, hearers = self._keys.get(session, {}), self._hearers.get(key, {})
         keys.pop(key, None)
         hearers.pop(session, None)
@@ -68,18 +74,18 @@ class Subscriptions:
             self._hearers.pop(key, None)
 
     def clear(self, session: Session) -> None:
-        """Remove all subscriptions of a session."""
+        """End all metadata subscriptions of a session."""
         for key in list(self.of(session)):
             self.remove(session, key)
 
     def forget(self, session: Session) -> None:
-        """Drop everything about a session that has ended."""
+        """Drop the subscriptions, and the early metadata, of a session that has ended."""
         self.clear(session)
         self.early.pop(session, None)
 
     @contextmanager
     def made_by(self, session: Session) -> Iterator[None]:
-        """Within this context, do not send changes to the session that makes them."""
+        """Within this context, do not send changes of metadata to the session, which makes them."""
         self._by = session
         try:
             yield

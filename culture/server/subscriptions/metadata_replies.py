@@ -19,7 +19,7 @@ ALL = "*ALL"
 
 
 def offer(ctx: Context) -> str:
-    """Return the value of the metadata capability: the limits for a client."""
+    """Return the value of the capability draft/metadata-3: the limits for a client."""
     limits = ctx.config.limits
     return (
         f"before-connect,max-subs={limits.metadata_subs},max-keys={limits.metadata_keys},"
@@ -28,7 +28,7 @@ def offer(ctx: Context) -> str:
 
 
 def answer(ctx: Context, rows: Iterable[Message], kind: str, *params: str) -> None:
-    """Send rows as a batch, or as plain lines to a client without batches."""
+    """Send lines as an IRCv3 batch of type ``kind``; plain to a client without batches."""
     if "batch" in ctx.session.caps.enabled:
         ctx.session.pull(batched(rows, ctx.router.name, kind, *params))
     else:
@@ -36,19 +36,22 @@ def answer(ctx: Context, rows: Iterable[Message], kind: str, *params: str) -> No
 
 
 def row(ctx: Context, target: str, key: str, value: str | None) -> Message:
-    """Return the reply line with a metadata value for this client: 761, or 766 without a value."""
+    """Return the line that shows this client a metadata value: 761, or 766 if ``value`` is None."""
     return key_row(ctx.router.name, ctx.nick, target, key, value)
 
 
 def may_read(ctx: Context, channel: Channel) -> bool:
-    """Return whether the client may read a channel's metadata: members, or all if it is open."""
+    """Return whether the client may read a channel's metadata.
+
+    Members and IRC operators may; others only if they may see the channel, and anybody may join it.
+    """
     if ctx.user in channel.members or is_operator(ctx.user):
         return True
     return sees_channel(ctx.user, channel) and "i" not in channel.flags and channel.key is None
 
 
 def show_own(ctx: Context) -> None:
-    """Set the metadata sent before registration, then send the user's own values (welcome)."""
+    """Store the metadata that the client set before registration; send it the user's values."""
     session, user = ctx.session, ctx.user
     early = ctx.parts.subscriptions.early.pop(session, {})
     limit = ctx.config.limits.metadata_keys
@@ -64,21 +67,27 @@ def show_own(ctx: Context) -> None:
 
 
 def show_synced(ctx: Context, target: User | Channel) -> None:
-    """Send the values of a channel and its members, or of a user, to an aware session."""
+    """Send the session the subscribed metadata of a user, or of a channel and its members.
+
+    Does nothing for a client without metadata.
+    """
     if is_aware(ctx.session):
         name = target.name if isinstance(target, Channel) else target.nick
         answer(ctx, synced(ctx, target), "metadata", name)
 
 
 def sync_elsewhere(ctx: Context, target: str) -> None:
-    """Send the user's other sessions 774: they can request the values of a new target."""
+    """Send 774 to the user's other sessions: they can now request the metadata of ``target``."""
     for session in ctx.router.sessions.get(ctx.user, ()):
         if session is not ctx.session and is_aware(session):
             session.push(wire(sync_later(ctx, target)))
 
 
 def synced(ctx: Context, target: User | Channel) -> Iterator[Message]:
-    """Yield the subscribed values of a target, for a channel also of its visible members."""
+    """Yield the subscribed metadata of a target.
+
+    With a channel, also of the members one may see.
+    """
     owners: list[User | Channel] = [target]
     if isinstance(target, Channel):
         owners += [each for each in target.members if sees_member(ctx.user, each, target)]
@@ -86,7 +95,7 @@ def synced(ctx: Context, target: User | Channel) -> Iterator[Message]:
 
 
 def synced_all(ctx: Context) -> Iterator[Message]:
-    """Yield the subscribed values of every target whose changes this session gets."""
+    """Yield the subscribed metadata of every user and channel whose changes this session gets."""
     users = [
         user
         for user in list(ctx.network.users.values())
@@ -109,12 +118,12 @@ def _values(ctx: Context, owners: list[User | Channel]) -> Iterator[Message]:
 
 
 def sync_later(ctx: Context, target: str) -> Message:
-    """Return the line 774, by which a client learns that it can request values."""
+    """Return the line 774: the client can request the metadata of ``target``."""
     return ctx.numeric(Numeric.RPL_METADATASYNCLATER, target, "0", text=f"Ask with {VERB} {target} SYNC")
 
 
 def whois_rows(ctx: Context, user: User) -> Iterator[Message]:
-    """Yield the metadata lines of a WHOIS reply."""
+    """Yield the user's metadata as lines of a WHOIS reply; none for a client without metadata."""
     if CAPABILITY in ctx.session.caps.enabled:
         for key, value in (user.metadata or {}).items():
             yield ctx.numeric(Numeric.RPL_WHOISKEYVALUE, user.nick, key, "*", value)

@@ -15,7 +15,7 @@ _ROOM = 300  # bytes of a line for the list of nicks
 
 
 class Monitors:
-    """The nicks that each session watches; sends it when they come and go."""
+    """The nicks that each session watches by MONITOR; tells the session when they come and go."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -28,7 +28,7 @@ class Monitors:
         router.subscribe(self._changed, AwaySet, AccountSet, RealnameSet, HostSet)
 
     def watched(self, session: Session) -> list[str]:
-        """Return the nicks that this session watches, as it wrote them."""
+        """Return the nicks that this session watches, spelled as the client wrote them."""
         return list(self._watched.get(session, {}).values())
 
     def watches(self, session: Session, nick: str) -> bool:
@@ -36,7 +36,7 @@ class Monitors:
         return session in self._watchers.get(fold(nick), ())
 
     def add(self, session: Session, nick: str, limit: int) -> bool:
-        """Watch a nick; return False if the session already watches as many as it may."""
+        """Let the session watch a nick; return False if it already watches ``limit`` nicks."""
         nicks = self._watched.setdefault(session, {})
         folded = fold(nick)
         if folded not in nicks and len(nicks) >= limit:
@@ -46,7 +46,7 @@ class Monitors:
         return True
 
     def remove(self, session: Session, nick: str) -> None:
-        """Stop watching a nick."""
+        """End the session's watch of a nick."""
         folded = fold(nick)
         if self._watched.get(session, {}).pop(folded, None) is None:
             return
@@ -58,7 +58,7 @@ class Monitors:
             del self._watchers[folded]
 
     def clear(self, session: Session) -> None:
-        """Stop watching all nicks; also called when the session ends."""
+        """End the session's watch of all nicks; also called when the session ends."""
         for nick in self.watched(session):
             self.remove(session, nick)
         self._watched.pop(session, None)
@@ -84,7 +84,10 @@ class Monitors:
                     self.online(session, nick)
 
     def _changed(self, event: AwaySet | AccountSet | RealnameSet | HostSet) -> None:
-        """Show a change to watchers who share no channel with the user."""
+        """Send a change of a user to the sessions that watch the nick but share no channel.
+
+        Only sessions with the capability extended-monitor get it.
+        """
         nick = nick_of(event.source)
         watchers = self._watchers.get(fold(nick))
         user = self._router.network.user(nick) if watchers else None
@@ -96,7 +99,7 @@ class Monitors:
 
 
 def wrapped(nicks: Iterable[str]) -> Iterable[str]:
-    """Yield the nicks joined by commas, as many as fit into a line each."""
+    """Yield the nicks joined by commas, in pieces that each fit into a line."""
     line = ""
     for nick in nicks:
         if line and len(line) + len(nick) >= _ROOM:

@@ -20,7 +20,7 @@ class EventNotices:
         parts.router.subscribe(self._renamed, ChannelRenamed)
 
     def _joined(self, event: Joined) -> None:
-        """Show a joining user who is away as away to the other members (away-notify)."""
+        """Send AWAY to the other members if a joining user is away, for clients with away-notify."""
         user, channel = self._network.user(nick_of(event.source)), self._network.channel(event.channel)
         if user is None or channel is None or user.away is None:
             return
@@ -29,7 +29,7 @@ class EventNotices:
         self._router.show_in(away, [each for each in others if each.wants & Flavour.AWAY_NOTIFY])
 
     def _invited(self, event: Invited) -> None:
-        """Show an invitation to the members who may invite, too (invite-notify)."""
+        """Send an invitation also to the members who may invite, for clients with invite-notify."""
         channel = self._network.channel(event.channel)
         if channel is None:
             return

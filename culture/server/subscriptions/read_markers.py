@@ -30,9 +30,9 @@ Markers = dict[str, str]
 
 
 def valid_time(text: str) -> bool:
-    """Return whether the text is a valid server-time.
+    """Return whether the text is a time in the form of IRCv3 server-time.
 
-    Such texts sort in the order of their times.
+    Texts in this form sort in the order of their times.
     """
     if not _TIME.fullmatch(text):
         return False
@@ -57,11 +57,14 @@ class ReadMarkers:
         router.subscribe(self._renamed, ChannelRenamed)
 
     def get(self, user: User, target: str) -> str | None:
-        """Return the time up to which the user has read a target (channel or nick), or None."""
+        """Return the time up to which the user has read a channel or nick; None if that is not set."""
         return self._of(user).get(fold(target))
 
     def set(self, user: User, target: str, time: str, most: int) -> bool:
-        """Set the marker if the time is later than the present one; return whether it was set."""
+        """Set the time up to which the user has read ``target``; return whether that was later.
+
+        An earlier time changes nothing. Above ``most`` markers of the user, those that changed longest ago are dropped.
+        """
         markers, folded = self._of(user), fold(target)
         if time <= markers.get(folded, ""):
             return False
@@ -79,18 +82,21 @@ class ReadMarkers:
         return True
 
     def show(self, sessions: Iterable[Session], user: User, target: str) -> None:
-        """Send the sessions the user's marker of a target."""
+        """Send to these sessions how far the user has read ``target``, a channel or nick."""
         time = self.get(user, target)
         line = wire(Message(VERB, (target, "*" if time is None else f"timestamp={time}"), self._router.name))
         for session in sessions:
             session.send(line)
 
     def sessions(self, user: User) -> list[Session]:
-        """Return the user's sessions with the capability."""
+        """Return the user's sessions that have the capability draft/read-marker."""
         return [session for session in self._router.sessions.get(user, ()) if CAP in session.caps.enabled]
 
     def changed(self) -> bytes | None:
-        """Return new contents for the file if markers changed since the last call, else None."""
+        """Return new contents for the file of read markers.
+
+        None if none changed since the last call.
+        """
         if not self._is_changed:
             return None
         self._is_changed = False
@@ -98,7 +104,10 @@ class ReadMarkers:
         return json.dumps({"schema": _SCHEMA, "markers": self._accounts}).encode()
 
     def write(self, data: bytes) -> None:
-        """Write the file, in any thread; after a failure it is written with the next change."""
+        """Write the file of read markers, in any thread.
+
+        A failure is logged, and the file is written with the next change.
+        """
         with self._writing:
             try:
                 replace_file(self._path, data)
@@ -107,7 +116,7 @@ class ReadMarkers:
                 log.error("cannot write %s: %s", self._path, error.strerror)
 
     def forget(self, session: Session) -> None:
-        """Drop the markers of a user without an account whose session ended."""
+        """Drop the read markers of an ended session's user if the user has no account."""
         if session.user is not None:
             self._guests.pop(session.user, None)
 
@@ -135,7 +144,10 @@ class ReadMarkers:
 
 
 def _load(path: Path) -> dict[str, Markers]:
-    """Return the saved markers; move an unreadable file aside instead of refusing to start."""
+    """Return the saved read markers by account.
+
+    If the file is unreadable, move it aside, return none.
+    """
     file = read_private(path)
     if file is None:
         return {}

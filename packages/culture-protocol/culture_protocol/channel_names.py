@@ -66,7 +66,10 @@ def _described(character: str) -> str:
 
 
 def skeletons(name: str) -> tuple[str, ...]:
-    """Return the skeletons of a name; names that share one are confusable (see the module)."""
+    """Return the skeletons of a channel name: two names with a common skeleton look alike.
+
+    A skeleton has each character replaced by the simplest one that looks like it.
+    """
     if name.isascii():
         as_written = name.translate(_ASCII_TABLE).lower()
         folded = name.lower().translate(_ASCII_TABLE)

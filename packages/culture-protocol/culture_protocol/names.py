@@ -41,17 +41,17 @@ RESERVED = frozenset(
 
 
 def fold(name: str) -> str:
-    """Return the form in which names compare (``CASEMAPPING=ascii``: only A–Z fold)."""
+    """Return a name as names are compared: with A–Z in lower case (CASEMAPPING=ascii)."""
     return name.lower() if name.isascii() else name.translate(_FOLDED)
 
 
 def is_channel(target: str) -> bool:
-    """Return whether a target is a channel."""
+    """Return whether the target of a message is a channel, and not a nick."""
     return target[:1] == "#"
 
 
 def valid_channel(name: str, limit: int = 64) -> bool:
-    """Return whether a channel may have this name; the limit is in bytes."""
+    """Return whether a channel may have this name of at most ``limit`` bytes."""
     return (
         name[:1] == "#"
         and 1 < len(name) <= limit
@@ -61,32 +61,41 @@ def valid_channel(name: str, limit: int = 64) -> bool:
 
 
 def valid_nick(nick: str, limit: int = 32) -> bool:
-    """Return whether this is a nick (RFC 2812 §2.3.1: ASCII, so that no two look alike)."""
+    """Return whether the text is a nick (RFC 2812 §2.3.1) of at most ``limit`` characters.
+
+    Nicks are ASCII, so that no two look alike.
+    """
     return len(nick) <= limit and _NICK.fullmatch(nick) is not None
 
 
 def valid_short_name(name: str) -> bool:
-    """Return whether a server may have this first label; a hyphen would make nicks ambiguous."""
+    """Return whether a server may have this short name, the first label of its name.
+
+    It has no hyphen, since the short name, as a prefix of nicks, ends at the first hyphen.
+    """
     return _SHORT_NAME.fullmatch(name) is not None
 
 
 def short_name(server_name: str) -> str:
-    """Return the first label of a server's name, which is the prefix of its nicks."""
+    """Return the first label of a server's name, which is the prefix of its users' nicks."""
     return server_name.partition(".")[0]
 
 
 def owner(nick: str) -> str:
-    """Return the server that a nick belongs to: the text before its first hyphen."""
+    """Return the short name of a nick's server: the text before the nick's first hyphen."""
     return nick.partition("-")[0]
 
 
 def name_part(nick: str) -> str:
-    """Return the name after the server's prefix, or the nick if it has no prefix."""
+    """Return a nick without the prefix of its server; a nick without a prefix is unchanged."""
     return nick.partition("-")[2] or nick
 
 
 def valid_local_nick(nick: str, server_short_name: str, limit: int = 32) -> bool:
-    """Return whether this is ``<server>-<name>`` of this server (not ``spark-spark-ori``)."""
+    """Return whether the text is a nick ``<server>-<name>`` of the given server.
+
+    The name does not begin with the server's prefix again (``spark-spark-ori``).
+    """
     prefix, _, name = nick.partition("-")
     if len(nick) > limit or fold(prefix) != fold(server_short_name) or not _NAME_PART.fullmatch(name):
         return False
@@ -94,13 +103,16 @@ def valid_local_nick(nick: str, server_short_name: str, limit: int = 32) -> bool
 
 
 def reserved(nick: str) -> bool:
-    """Return whether a nick or its name part is reserved."""
+    """Return whether nobody may have this nick, as it or its name without prefix is reserved."""
     folded = fold(nick)
     return folded in RESERVED or name_part(folded) in RESERVED
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str | None:
-    """Return the candidate that ``name`` probably means (prefix optional); None if unclear."""
+    """Return the candidate that a mistyped ``name`` probably means; None if none is similar.
+
+    The server's prefix may be missing in ``name``.
+    """
     folded_name = fold(name)
     part = name_part(folded_name).lstrip("#")
     by_part = {}
@@ -118,7 +130,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str | None:
 
 
 def normal_mask(mask: str) -> str:
-    """Return a ban mask in full: ``nick`` → ``nick!*@*``, ``user@host`` → ``*!user@host``."""
+    """Return a ban mask in full: ``nick`` becomes ``nick!*@*``, ``u@host`` becomes ``*!u@host``."""
     nick, bang, rest = mask.partition("!")
     if not bang and "@" in nick:
         nick, rest = "", nick
@@ -127,7 +139,7 @@ def normal_mask(mask: str) -> str:
 
 
 def matches(mask: str, text: str) -> bool:
-    """Return whether the glob ``mask`` matches ``text``, both folded.
+    """Return whether the text matches a mask with wildcards, ignoring case as IRC does.
 
     ``*`` is any text, ``?`` one character; ``\\*`` and ``\\?`` are these characters themselves. Any other backslash is
     a backslash, since nicks have them (RFC 2812 §2.5).

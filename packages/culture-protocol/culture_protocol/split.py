@@ -18,9 +18,9 @@ _LONGEST_GRAPHEME = 40
 
 
 def room(prefix: str, verb: str, target: str) -> int:
-    """Return the bytes left for the text of a relayed line.
+    """Return the bytes left for the text in a line that a server relays.
 
-    Longer text is refused with numeric 417.
+    ``prefix``: the source of the line, ``nick!user@host``. Servers refuse longer text with numeric 417.
     """
     return LINE_LIMIT - len(f":{prefix} {verb} {target} :\r\n".encode())
 
@@ -31,7 +31,7 @@ def clip(text: str, size: int) -> str:
 
 
 def split_text(text: str, room: int) -> list[str]:
-    """Return the text as pieces of at most ``room`` bytes of UTF-8.
+    """Split a text into pieces of at most ``room`` bytes of UTF-8, for one message each.
 
     CR, LF and NUL end a piece. Long lines break between words, long words between characters. Only the space at a break
     and empty lines are left out, and within a code fence not even these.
@@ -52,7 +52,7 @@ def split_text(text: str, room: int) -> list[str]:
 
 
 def cut_line(line: str, room: int) -> list[str]:
-    """Cut a line into pieces of at most ``room`` bytes; joined, the pieces are the line again."""
+    """Cut a line into pieces of at most ``room`` bytes of UTF-8, without leaving out anything."""
     if room < 4:
         raise ValueError("no room for a character")
     return list(_pieces(line, room, code=True)) or [""]
@@ -85,7 +85,10 @@ def _cut(line: str, end: int, *, code: bool) -> tuple[str, str]:
 
 
 def _grapheme(line: str, end: int) -> int:
-    """Return the last position up to ``end`` between two graphemes; ``end`` if none is near it."""
+    """Return the last position up to ``end`` at which the line can be cut between two graphemes.
+
+    A grapheme is what people see as one character. Returns ``end`` itself if there is no such position near it.
+    """
     for place in range(end, max(0, end - _LONGEST_GRAPHEME), -1):
         if not _belongs_together(line, place):
             return place

@@ -18,14 +18,14 @@ _BODY_LIMIT = LINE_LIMIT - len(b"\r\n")
 
 
 class Oversize(Enum):
-    """The part of a line that is too long."""
+    """Which part of a line is too long: the tags or the rest."""
 
     BODY = "body"
     TAGS = "tags"
 
 
 class LineBuffer:
-    """Joins the pieces of lines that come in different reads."""
+    """Puts lines together from the pieces in which they are read from a connection."""
 
     __slots__ = ("_held", "_limit")
 
@@ -34,10 +34,10 @@ class LineBuffer:
         self._limit = limit
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the lines that ``data`` completes, without line ends and empty lines.
+        """Return the lines that ``data`` completes, without their line ends.
 
-        CR LF, a lone LF and a lone CR each end a line. A complete line is returned whatever its length (``oversize``
-        checks it); an unfinished one beyond the limit is a ``ProtocolError``.
+        Empty lines are left out. CR LF, a lone LF and a lone CR each end a line. A complete line is returned whatever
+        its length (``oversize`` checks it); an unfinished one beyond the limit raises ``ProtocolError``.
         """
         if self._held or data[-1:] != b"\n":
             return self._feed_part(data)
@@ -46,9 +46,9 @@ class LineBuffer:
         return lines if b"" not in lines else [line for line in lines if line]
 
     def given_back(self, lines: Iterable[bytes]) -> bytes:
-        """Return these lines and the unfinished one as bytes, to be fed to another buffer.
+        """Return these lines and the unfinished one as bytes that another buffer can be fed with.
 
-        Empties this one.
+        This buffer is empty afterwards.
         """
         held, self._held = self._held, b""
         return b"".join(line + b"\r\n" for line in lines) + held
@@ -63,7 +63,10 @@ class LineBuffer:
 
 
 def oversize(raw: bytes, tags_limit: int = CLIENT_TAGS_LIMIT) -> Oversize | None:
-    """Return the part of a line that exceeds its limit, or None."""
+    """Return which part of a line, tags or rest, exceeds its limit.
+
+    None if the line is short enough. ``tags_limit``: the limit of the tags in bytes.
+    """
     length = len(raw)
     if length <= _BODY_LIMIT and length <= tags_limit:
         return None

@@ -28,7 +28,7 @@ LONGEST_NAME = 200
 
 
 class Profile(Enum):
-    """The reader of the text."""
+    """Where a cleaned text is read: each place has rules of its own."""
 
     MODEL = "model"
     """A prompt or a tool result: line breaks stay, imitations of the prompt's frame are broken."""
@@ -79,20 +79,23 @@ _SELECTORS = re.compile(f"[{_TEXT_STYLE}{_EMOJI_STYLE}]+")
 
 
 def clean(text: str, profile: Profile) -> str:
-    """Return the text cleaned for the reader of this profile (see the module docstring)."""
+    """Return untrusted text without what could harm its reader (see the module docstring).
+
+    Invisible and control characters are removed or replaced; ``profile`` says where the text is read.
+    """
     if not (text.isprintable() and (text.isascii() or _PLAIN.fullmatch(text))):
         text = _visible(text, profile)
     return _broken_frame(text) if profile is Profile.MODEL else text
 
 
 def one_line(text: str, profile: Profile) -> str:
-    """Return the cleaned text as one line, with single spaces."""
+    """Return untrusted text cleaned as by ``clean``, on one line with single spaces."""
     line = _BLANK.sub(" ", clean(text, profile)).strip()
     return _broken_frame(line) if profile is Profile.MODEL else line
 
 
 def is_invisible(letter: str) -> bool:
-    """Return whether a lone character is invisible, as a line end is and a space is not."""
+    """Return whether a character on its own is invisible; a line end is, a space is not."""
     if letter in _CONTEXTUAL or letter == _EMPTY_SPACE or _EMPTY.match(letter):
         return True
     category = unicodedata.category(letter)
@@ -102,7 +105,10 @@ def is_invisible(letter: str) -> bool:
 
 
 def as_json(data: object, indent: int | None = 2) -> str:
-    """Return data as JSON with invisible characters escaped, safe for a terminal."""
+    """Return data as JSON, with invisible characters escaped so that a terminal can show it.
+
+    ``indent``: spaces per level; None puts all on one line.
+    """
     text = json.dumps(data, ensure_ascii=False, indent=indent)
     if text.isprintable():
         return text
@@ -123,7 +129,7 @@ def _visible(text: str, profile: Profile) -> str:
 
 
 class _Letters(dict[int, str | None]):
-    """Cache of what each code point becomes, for ``str.translate``; bounded."""
+    """A bounded cache, for ``str.translate``, of what each character is replaced by."""
 
     _REMEMBERED = 20_000
 
@@ -139,7 +145,10 @@ class _Letters(dict[int, str | None]):
 
 
 def _replacement(letter: str, profile: Profile) -> str | None:
-    """Return what replaces a character in text for this profile: itself, another, or None to drop it."""
+    """Return the character that replaces ``letter`` for a profile: mostly itself.
+
+    None to drop it.
+    """
     if letter in "\n\t":
         return _control(letter, profile) if letter == "\n" or profile is Profile.INDEX else letter
     if letter == _EMPTY_SPACE or unicodedata.category(letter) == "Zs":
@@ -165,7 +174,10 @@ _TABLES = {profile: _Letters(profile) for profile in Profile}
 
 
 def _with_few_marks(text: str, mark: str) -> str:
-    """Return the text with at most ``MOST_MARKS`` combining marks per letter."""
+    """Return the text with at most ``MOST_MARKS`` combining marks on each letter.
+
+    ``mark``: stands in place of the marks that are too many.
+    """
     letters, room = [], 0
     for letter in text:
         if letter not in _CONTEXTUAL:
@@ -185,7 +197,7 @@ def _combines(letter: str) -> bool:
 
 
 def _around(run: re.Match[str]) -> tuple[str, str]:
-    """Return the characters before and after a matched run; empty at the ends of the text."""
+    """Return the characters before and after what a pattern matched; "" at the ends of the text."""
     return run.string[run.start() - 1 : run.start()], run.string[run.end() : run.end() + 1]
 
 
@@ -241,23 +253,26 @@ _ROLE = re.compile(r"^([^\w\n]*(?:Human|Assistant|System|User|HUMAN|ASSISTANT|SY
 
 
 def name_in_prompt(name: str) -> str:
-    """Return a nick, channel, account or id as one word of a prompt, without the characters that structure prompts."""
+    """Return a nick, channel, account or id as one word that is harmless in a prompt.
+
+    Characters that structure prompts, such as brackets, are replaced, and a long name is cut.
+    """
     word = "_".join(clean(name, Profile.MODEL).split()).translate(_IN_NAMES)
     return word if len(word) <= LONGEST_NAME else f"{word[: LONGEST_NAME - 1]}…"
 
 
 def fact_in_prompt(text: str) -> str:
-    """Return foreign text for use as one item of a ``(fact; fact)`` list in a prompt.
+    """Return untrusted text for use as one item of a ``(item; item)`` list in a prompt.
 
-    Parentheses and semicolons in it are replaced, so that it cannot end the item or add another.
+    Parentheses and semicolons in the text are replaced, so that it cannot end the item or add another.
     """
     return one_line(text, Profile.MODEL).translate(_IN_FACTS)
 
 
 def _broken_frame(text: str) -> str:
-    """Return the text with imitations of a prompt's structure (tags, labels, roles) made harmless.
+    """Return the text with imitations of a prompt's parts (tags, labels, roles) made harmless.
 
-    Their first and last characters are replaced by similar ones.
+    The brackets or the colon of each imitation are replaced by similar characters.
     """
     if "<" in text:
         text = _TAG.sub(lambda found: _with_similar(found[0]), text)
