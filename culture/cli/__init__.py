@@ -76,7 +76,7 @@ def main() -> None:
 
 
 def _is_of_home(error: OSError) -> bool:
-    """Tell whether the error is about a file in our home folder, which is no bug of ours."""
+    """Return whether an OSError is about a file in our home folder, and so is no bug of ours."""
     named = error.filename
     return isinstance(named, str | os.PathLike) and Path(named).is_relative_to(paths.home())
 

@@ -19,7 +19,7 @@ group = typer.Typer(help="Manage accounts.", no_args_is_help=True)
 
 
 class AccountClass(StrEnum):
-    """Class of a new account. It decides what others may rely on, so a person chooses it."""
+    """Class of a new account; a person chooses it, since it decides what others may rely on."""
 
     HUMAN = UserClass.HUMAN
     AGENT = UserClass.AGENT

@@ -33,7 +33,10 @@ def open_to_agents(function: F) -> F:
 
 
 def for_people(instead: str) -> Callable[[F], F]:
-    """Return a decorator: the command is refused to agents, with ``instead`` as what an agent can do."""
+    """Return a decorator that makes a command refuse agents and tell them ``instead``.
+
+    ``instead``: what an agent can do in place of the command.
+    """
 
     def mark(function: F) -> F:
         setattr(function, _INSTEAD, instead)
@@ -43,9 +46,9 @@ def for_people(instead: str) -> Callable[[F], F]:
 
 
 def refuse_agents(instead: str = ASK) -> None:
-    """End the command with exit code DENIED if an agent's process runs it.
+    """End the command with exit code DENIED if an agent's process runs it, else do nothing.
 
-    ``instead`` is printed.
+    ``instead``, what an agent can do in place of the command, is printed.
     """
     from culture.config.process_owner import own_agent
 
@@ -55,7 +58,7 @@ def refuse_agents(instead: str = ASK) -> None:
 
 
 class GuardedCommand(TyperCommand):
-    """Command that refuses agents unless it is marked as open; its help is for everybody."""
+    """Command that refuses agents unless it is marked as open to them; all may read its help."""
 
     @property
     def is_open(self) -> bool:
@@ -63,7 +66,7 @@ class GuardedCommand(TyperCommand):
         return getattr(self.callback, _OPEN, False)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options into the help; Typer's type names of arguments are for programmers."""
+        """Write arguments and options into the help, without Typer's Python type names."""
         rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
@@ -75,14 +78,14 @@ class GuardedCommand(TyperCommand):
                     formatter.write_dl(records)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command, unless an agent runs it and may not."""
+        """Run the command; end it with exit code DENIED if an agent runs it and may not."""
         if not self.is_open:
             refuse_agents(getattr(self.callback, _INSTEAD, ASK))
         return super().invoke(ctx)
 
 
 def guard_group(group: typer.Typer) -> typer.Typer:
-    """Make every command of the group, and of the groups in it, a GuardedCommand."""
+    """Make every command of the group, and of the groups in it, a GuardedCommand; return it."""
     for command in group.registered_commands:
         command.cls = GuardedCommand
     for inner in group.registered_groups:

@@ -19,7 +19,7 @@ _OWN = "--nick"
 
 @dataclass(frozen=True, slots=True)
 class CommandNode:
-    """A command, or a group of commands."""
+    """A command or a group of commands, with its options and inner commands."""
 
     help: str
     """First sentence of its help."""
@@ -33,7 +33,10 @@ class CommandNode:
 
 
 def tree(words: Mapping[str, Iterable[str]] | None = None) -> CommandNode:
-    """Return the tree of all commands; ``words``: metavar such as ``BACKEND`` → possible values."""
+    """Return all commands as a tree.
+
+    ``words``: for a metavar such as ``BACKEND``, the values that an argument can have.
+    """
     kinds = {name: " ".join(choices) for name, choices in (words or {}).items()}
     return _node(typer.main.get_command(assembled()), {**_METAVARS, **kinds})
 
@@ -71,14 +74,17 @@ FILE = "${CULTURE_HOME:-$HOME/.culture}/agents.yaml"
 
 
 class CommandRow(NamedTuple):
-    """A command and the words that lead to it."""
+    """A command and its path: the words that one types for it."""
 
     path: str
     node: CommandNode
 
 
 def rows(node: CommandNode, path: str = "") -> Iterator[CommandRow]:
-    """Yield every command and group, the outermost first."""
+    """Yield a command or group and all inside it, each group before its commands.
+
+    ``path``: the words that lead to ``node``.
+    """
     yield CommandRow(path, node)
     for name, inner in node.inner.items():
         yield from rows(inner, f"{path} {name}".lstrip())

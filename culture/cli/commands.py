@@ -82,7 +82,7 @@ class Listing(TyperGroup):
     """Command group whose help shows a whole sentence for each command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of this group's commands into the help."""
+        """Write the list of this group's commands into its help."""
         self._write(formatter, "Commands", self.list_commands(ctx))
 
     def _write(self, formatter: Any, title: str, names: Iterable[str]) -> None:
@@ -94,15 +94,15 @@ class Listing(TyperGroup):
 
 
 class Root(Listing):
-    """The outermost command group: it names a missing argument by its help text."""
+    """The outermost command group; its error for a missing argument shows that argument's help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands into the help, in the sections of SECTIONS."""
+        """Write the commands into the help, under the headings of SECTIONS."""
         for title, names in SECTIONS.items():
             self._write(formatter, title, names)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command; an error about a missing argument gets that argument's help text."""
+        """Run the chosen command; a missing argument's error message is that argument's help text."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as wrong:
@@ -113,7 +113,7 @@ class Root(Listing):
 
 
 def assembled(word: str = "") -> typer.Typer:
-    """Build the command line: with the name of a command that command alone, else all."""
+    """Build the command line with the command ``word`` only, or with all if it names none."""
     app = typer.Typer(
         name="culture",
         cls=Root,

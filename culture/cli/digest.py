@@ -41,7 +41,10 @@ _QUESTION = (
 
 
 async def post_to_channel(transport: IRCTransport, channel: str, text: str) -> None:
-    """Post the text as notices, which wake no agent; create the channel if it does not exist."""
+    """Post each line of a text as a notice, which wakes no agent, to a channel.
+
+    The channel is joined for that, and so created if it does not exist.
+    """
     was_there = fold(channel) in map(fold, transport.channels)
     if not was_there:
         await transport.join_channel(channel)
@@ -53,7 +56,7 @@ async def post_to_channel(transport: IRCTransport, channel: str, text: str) -> N
 
 
 async def post_to_webhook(settings: Settings, text: str) -> None:
-    """Post the text to the webhook; raise NotSent with the reason if that fails."""
+    """Post a text to the webhook of the settings; raise NotSent with the reason if that fails."""
     try:
         target = HttpTarget.parse(settings.webhook or "")
         kind: Kind = kind_of(target.host) if settings.format == "auto" else settings.format
@@ -79,7 +82,10 @@ def _body(kind: Kind, text: str, topic: str) -> dict[str, object]:
 
 
 async def summary(who: IrcPerson, agent: str, text: str, timeout: float) -> str:
-    """Return a summary written by an agent, or a line that says why there is none."""
+    """Return a summary of ``text`` by an agent, or a line that says why there is none.
+
+    ``agent``: its nick. ``timeout``: how long to wait for it, in seconds.
+    """
     excerpt = text.encode()[:_LONGEST_QUESTION].decode(errors="ignore")
     # The agent reads it as a person's message: no line may look like that person's word, such as `q7 yes`.
     question = _QUESTION.format(text="\n".join(f"> {line}" for line in excerpt.splitlines() if line.strip()))
@@ -93,7 +99,7 @@ async def summary(who: IrcPerson, agent: str, text: str, timeout: float) -> str:
 
 
 async def post_all(who: IrcPerson, settings: Settings, text: str) -> None:
-    """Post the text to the channel and the webhook that the settings name."""
+    """Post a text to the channel and the webhook of the settings, as far as they name them."""
     if settings.channel is not None:
         async with connected(who) as transport:
             await post_to_channel(transport, settings.channel, text)
@@ -117,7 +123,7 @@ _REMEDY = {
 
 
 def render(digest: DigestView, brief: bool = False) -> str:
-    """Render the digest as text; a brief one is for a channel and has one line for each agent."""
+    """Return the digest as text; with ``brief``, shorter for a channel, with a line per agent."""
     parts = [
         ("", _head(digest)),
         ("Waiting for an answer", [*map(_waiting_at(digest), digest.waiting), *map(_call, digest.unanswered)]),
@@ -130,7 +136,7 @@ def render(digest: DigestView, brief: bool = False) -> str:
 
 
 def as_data(digest: DigestView) -> dict[str, Any]:
-    """Return the digest as data for --json."""
+    """Return the digest as a dict for --json."""
     data: dict[str, Any] = _simple(asdict(digest))
     data["calls"] = [_message(each) for each in digest.unanswered]
     for agent, row in zip(digest.agents, data["deeds"], strict=True):
@@ -264,7 +270,7 @@ _JSON_NAMES = {
 
 
 def _simple(value: Any) -> Any:
-    """Convert a value to what JSON can hold, for ``json.dumps``."""
+    """Convert a value, with all values inside, to types that JSON has."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):
@@ -326,9 +332,10 @@ def digest_command(
 
 
 async def _gather(who: IrcPerson, look_back: float, agent: str, *, in_public: bool) -> DigestView:
-    """Read the ledger facts and messages of the last ``look_back`` seconds for the digest.
+    """Return the digest of the last ``look_back`` seconds, from ledger facts and messages.
 
-    ``in_public``: only what every user may read.
+    ``agent``: nick of the only agent to include, empty for all. ``in_public``: use only messages that every user
+    may read.
     """
     until = datetime.now(UTC)
     since = until - timedelta(seconds=look_back)
@@ -358,7 +365,7 @@ def _post(who: IrcPerson, settings: Settings, digest_view: DigestView) -> None:
 
 
 def _with_summary(who: IrcPerson, settings: Settings, text: str) -> str:
-    """Return the text with an agent's summary before it, if the settings name an agent to write one."""
+    """Return the text, after an agent's summary of it if the settings name an agent for that."""
     if settings.summarise is None:
         return text
     words = run(summary(who, settings.summarise, text, settings.summary_timeout))

@@ -54,7 +54,7 @@ def _topic_list() -> str:
 
 
 def _this_copy() -> str:
-    """Return the shell commands that add optional packages to this installation and upgrade it."""
+    """Return the shell commands that upgrade this installation or add optional packages to it."""
     copy = installation()
     is_clone = copy.checkout is not None and (copy.checkout / ".git").exists()
     fetch = f"{shlex.join(('git', '-C', str(copy.checkout), 'pull'))} && " if is_clone else ""
@@ -103,7 +103,7 @@ _FOLDER = Path(__file__).parent / "topics"
 
 
 def page(topic: str) -> str:
-    """Return the text of a topic."""
+    """Return the text of the help page on a topic."""
     return (_FOLDER / f"{topic}.txt").read_text(encoding="utf-8")
 
 

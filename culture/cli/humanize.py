@@ -21,7 +21,7 @@ Result = TypeVar("Result")
 
 
 def parser(read: Callable[[str], Result]) -> Callable[[str], Result]:
-    """Return a parser for an option's value, which turns a ValueError of ``read`` into a usage error."""
+    """Return a parser for an option's value: it calls ``read``; ValueError is a usage error."""
 
     def parse(text: str) -> Result:
         try:
@@ -33,7 +33,7 @@ def parser(read: Callable[[str], Result]) -> Callable[[str], Result]:
 
 
 def format_size(size: int) -> str:
-    """Format a number of bytes: ``1.5 MB``."""
+    """Format a number of bytes with a decimal unit, such as ``1.5 MB``."""
     amount = float(size)
     for unit in _UNITS:
         if amount < _THOUSAND or unit == _UNITS[-1]:

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 
 
 def own_address() -> ServerAddress:
-    """Return the address of this home folder's server: where it listens, or if it is down, as configured."""
+    """Return the address without TLS at which this home folder's server listens.
+
+    If none runs, it is the configured address.
+    """
     settled = Choices().load().config
     for name in sorted(pid_file.all_running(), key=lambda each: each != settled.name):
         note = pid_file.running(name)
@@ -39,7 +42,7 @@ def own_address() -> ServerAddress:
 
 
 def own_server(address: ServerAddress) -> ServerConfig | None:
-    """Return the configuration of this home folder's server at that address, or None."""
+    """Return the configuration of this home folder's server at an address, or None."""
     if not is_loopback(address.host):
         return None
     for name in pid_file.all_running():
@@ -56,7 +59,7 @@ def own_server(address: ServerAddress) -> ServerConfig | None:
 
 
 def server_user() -> str | None:
-    """Return the user that runs the server according to agents.yaml, or None."""
+    """Return the user of this machine who runs the server by agents.yaml; None if not named."""
     try:
         return load().server.user
     except ConfigError:
@@ -66,7 +69,10 @@ def server_user() -> str | None:
 def plain_listener(
     server: ServerConfig, addresses: list[tuple[str, int]] | tuple[tuple[str, int], ...]
 ) -> ServerAddress | None:
-    """Return the first address that local programs can reach without TLS, or None."""
+    """Return the first address of a server without TLS and WebSocket, or None.
+
+    ``addresses``: host and port of each configured listener.
+    """
     for listener, (host, port) in zip(server.listen, addresses, strict=False):
         if listener.tls is None and listener.websocket is None:
             return ServerAddress(name=server.name, host=reached_by(host), port=port)
@@ -77,14 +83,17 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
 def reached_by(host: str) -> str:
-    """Return the host name by which this machine connects to a listener on ``host``."""
+    """Return the host name by which this machine connects to a listener bound to ``host``."""
     return _EVERYWHERE.get(host, host)
 
 
 def how_to_connect(
     settings: ServerConfig, addresses: Sequence[tuple[str, int]], person: "Account | None" = None
 ) -> str:
-    """Return commands that connect an IRC client, as the person's account if given."""
+    """Return instructions for people: how to connect an IRC client to the server.
+
+    ``addresses``: where it listens. ``person``: the account to log in with.
+    """
     host, port = addresses[0] if addresses else (settings.listen[0].host, settings.listen[0].port)
     host = reached_by(host)
     nick = example_nick(settings) if person is None else nick_of(person, settings)
@@ -105,7 +114,7 @@ def how_to_connect(
 
 
 def path_hint() -> str:
-    """Return the line that puts `culture` on the PATH, or an empty string if it is there."""
+    """Return the shell line that puts `culture` on the PATH; "" if the shell finds it already."""
     folder = Path(sys.executable).parent
     if shutil.which("culture") or not (folder / "culture").exists():
         return ""
@@ -121,12 +130,15 @@ def example_nick(settings: ServerConfig) -> str:
 
 
 def nick_of(person: "Account", settings: ServerConfig) -> str:
-    """Return the main nick of an account."""
+    """Return the main nick of an account, with the server's prefix if nicks need one."""
     return f"{settings.account_prefix}-{person.name}" if settings.account_prefix else person.name
 
 
 def _login_hint(person: "Account | None", nick: str) -> list[str]:
-    """Return lines on how to log in, or none if the person's local user id is enough."""
+    """Return lines on how the person logs in; none if their user id on this machine is enough.
+
+    Without an account, the lines say how to make one.
+    """
     if person is None:
         user = login_name() or str(os.getuid())
         name = nick.rpartition("-")[2]
@@ -140,7 +152,7 @@ def _login_hint(person: "Account | None", nick: str) -> list[str]:
 
 
 def login_name() -> str:
-    """Return the login name of the user; empty for a user id without one."""
+    """Return the login name of the current user; "" if the user id has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -153,15 +165,15 @@ def _demands(settings: ServerConfig) -> str:
 
 
 def with_running_options(choices: Choices) -> Choices:
-    """Add the options that the running server of that name was started with."""
+    """Return the options, filled up with those that the running server of that name has."""
     note = pid_file.running(choices.server_name())
     return choices.over(Choices.parse(note.options)) if note else choices
 
 
 def require_clear_choice(choices: Choices) -> Choices:
-    """Return the choices.
+    """Return the options unchanged if it is clear which server they mean.
 
-    End the command if they name no server, and the only one that runs is not the default.
+    The command ends if they name no server and a server with another than the default name runs.
     """
     if choices.name is None and choices.data_dir is None:
         loaded = choices.load()

@@ -23,9 +23,9 @@ _CHATTY = ("uvicorn", "mcp")
 
 
 def load_module(module: str) -> ModuleType:
-    """Import a module that needs optional packages.
+    """Import and return a module that needs optional packages.
 
-    End the command with how to install missing ones.
+    If a package is missing, the command ends and says how to install it.
     """
     try:
         return import_module(module)
@@ -34,14 +34,14 @@ def load_module(module: str) -> ModuleType:
 
 
 def format_address(host: str, port: int) -> str:
-    """Format host and port for a URL."""
+    """Return ``host:port`` for a URL, an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def serve_http(serving: AbstractAsyncContextManager[int], host: str, port: int, message: Callable[[int], str]) -> None:
-    """Serve MCP over HTTP until SIGTERM or SIGINT.
+    """Serve MCP over HTTP until SIGTERM or SIGINT; end the command if the port cannot be used.
 
-    Print ``message(port)`` when clients can connect.
+    ``serving`` starts the server and yields its port; then ``message(port)`` is printed.
     """
     start_logging()
     for name in _CHATTY:
@@ -53,7 +53,7 @@ def serve_http(serving: AbstractAsyncContextManager[int], host: str, port: int, 
 
 
 def serve_stdio(serving: Coroutine[None, None, None]) -> NoReturn:
-    """Serve MCP to the program that started this process, then exit."""
+    """Serve MCP to the program that started this process, by awaiting ``serving``; then exit."""
     start_logging(logging.WARNING)
     asyncio.run(serving)
     sys.stdout.flush()

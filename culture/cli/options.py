@@ -29,7 +29,7 @@ DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="FOLDER", he
 
 @dataclass(frozen=True)
 class Choices:
-    """Options that select a server; None leaves a value to the file or its default."""
+    """Options that select a server; None means: as in the configuration file, or the default."""
 
     config: Path | None = None
     name: str | None = None
@@ -39,7 +39,7 @@ class Choices:
 
     @classmethod
     def parse(cls, arguments: tuple[str, ...]) -> Self:
-        """Read the options back from the command line arguments that the property ``arguments`` gives."""
+        """Return the options in command line arguments that ``Choices.arguments`` made."""
         values = dict(zip(arguments[::2], arguments[1::2], strict=True))
         return cls(
             config=Path(values["--config"]) if "--config" in values else None,
@@ -51,7 +51,7 @@ class Choices:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The options as arguments for another process, with absolute paths."""
+        """These options as command line arguments for another process, with absolute paths."""
         pairs = {
             "--config": self.config and self.config.absolute(),
             "--name": self.name,
@@ -62,14 +62,17 @@ class Choices:
         return tuple(word for option, value in pairs.items() if value is not None for word in (option, str(value)))
 
     def over(self, others: Self) -> Self:
-        """Return these options, filled up from ``others`` where they are None."""
+        """Return these options, with those that are None taken from ``others``."""
         return replace(others, **{key: value for key, value in vars(self).items() if value is not None})
 
     def load(self) -> "Loaded[ServerConfig]":
-        """Load the server's configuration with these options applied."""
+        """Return the server's configuration with these options applied; ConfigError if invalid."""
         data_dir = self.data_dir.absolute() if self.data_dir else None
         return load_server(self.config, ServerOptions(self.name, self.host, self.port, data_dir))
 
     def server_name(self) -> str:
-        """Return the server's name; a given name works also if the file is broken."""
+        """Return the name of the selected server.
+
+        If the options have the name, the configuration is not read, and so may be invalid.
+        """
         return self.name or self.load().config.name

@@ -14,7 +14,7 @@ from culture.protocol.vocabulary import Environment, Exit
 
 
 def reader() -> Profile:
-    """Return who reads this command's output: MODEL if an agent runs the command, else TERMINAL."""
+    """Return who reads the output of this command: MODEL if an agent runs it, else TERMINAL."""
     return _reader(os.environ.get(Environment.NICK))
 
 
@@ -24,12 +24,12 @@ def _reader(nick: str | None) -> Profile:
 
 
 def clean(words: str) -> str:
-    """Return foreign text, cleaned for whoever reads this command's output; line breaks stay."""
+    """Return text of others, made safe for the reader of this command's output, with its lines."""
     return text.clean(words, reader())
 
 
 def one_line(words: str, longest: int | None = None) -> str:
-    """Return foreign text as one clean line, cut to ``longest`` characters."""
+    """Return text of others as one safe line, cut to ``longest`` characters if given."""
     line = clean(words).replace("\n", " ").replace("\t", " ")
     return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
 
@@ -41,13 +41,16 @@ def as_json(data: object) -> str:
 
 
 def fail(text: str, code: Exit = Exit.FAILED) -> NoReturn:
-    """Print an error and exit with the code."""
+    """Print an error on stderr and end the command with an exit code."""
     typer.echo(f"culture: {clean(text)}", err=True)
     raise typer.Exit(code)
 
 
 def confirm(question: str, is_sure: bool) -> None:
-    """Ask the person at the terminal; end the command unless they agree or gave ``--yes``."""
+    """Ask the person at the terminal for confirmation; end the command unless they agree.
+
+    ``is_sure``: --yes was given, so do not ask.
+    """
     if is_sure:
         return
     if not sys.stdin.isatty():
@@ -58,5 +61,5 @@ def confirm(question: str, is_sure: bool) -> None:
 
 
 def is_coloured() -> bool:
-    """Whether standard output is a terminal and NO_COLOR is not set (no-color.org)."""
+    """Whether the output may be coloured: it is a terminal and NO_COLOR is not set."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")

@@ -19,7 +19,7 @@ _STEP = 0.1
 
 
 class Progress:
-    """A bar on stderr: ``with Progress("Copying", total) as bar: … bar.step(n)``."""
+    """A progress bar on stderr: ``with Progress("Copying", total) as bar: … bar.step(n)``."""
 
     def __init__(self, label: str, total: int, stream: TextIO | None = None, long: float = _LONG) -> None:
         self._label = label
@@ -43,7 +43,7 @@ class Progress:
             self._bar = None
 
     def step(self, number: int = 1) -> None:
-        """Advance the progress bar by so many units."""
+        """Advance the progress bar by ``number`` units."""
         self._done += number
         now = time.monotonic()
         if now >= self._next:
@@ -65,7 +65,10 @@ class Progress:
 
 @contextmanager
 def elapsing(label: str, stream: TextIO | None = None, long: float = _LONG) -> Iterator[None]:
-    """Show the elapsed time while the block runs, for work whose progress cannot be measured."""
+    """Show the elapsed time during the block, for work whose progress cannot be measured.
+
+    ``label``: what is being done. ``long``: seconds after which the time appears.
+    """
     out = stream or sys.stderr
     if not out.isatty():
         yield
@@ -94,14 +97,14 @@ def _show_time(label: str, stream: TextIO, ended: threading.Event, long: float) 
 
 
 def _begin(stream: TextIO, label: str, total: int | None, *columns: "ProgressColumn") -> "RichProgress":
-    """Return a progress display of one line, drawn when refreshed and removed when stopped."""
+    """Return a progress display of one line, drawn only on request and removed when stopped."""
     from rich.console import Console
     from rich.progress import Progress as RichProgress
     from rich.progress import TextColumn
 
     class _Terminal(Console):
         def show_cursor(self, show: bool = True) -> bool:
-            """Leave the cursor visible: a program that is killed could not show it again."""
+            """Override: leave the cursor visible, since a program that is killed could not restore it."""
             return False
 
     bar = RichProgress(

@@ -25,7 +25,10 @@ class NoTerminal(Exception):
 
 
 def ask_password(name: str, from_stdin: bool) -> str:
-    """Read an account's password: twice from the terminal, or the first line of standard input."""
+    """Return an account's password: typed twice at the terminal, or a line of standard input.
+
+    NoTerminal is raised if neither is possible.
+    """
     if from_stdin:
         return sys.stdin.buffer.readline().decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
     if not sys.stdin.isatty():
@@ -39,7 +42,10 @@ def ask_password(name: str, from_stdin: bool) -> str:
 
 
 def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None) -> str:
-    """Return the secret of a link to ``peer``: from a file, from stdin, from the terminal, or a new one."""
+    """Return the secret of a link to ``peer``, read from a file, stdin or the terminal, or new.
+
+    ``new``: a file to which a newly made secret is written.
+    """
     if new is not None:
         return _made(new)
     try:
@@ -64,7 +70,7 @@ def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None
 
 
 def is_open_to_others(file: Path) -> bool:
-    """Whether users other than its owner may access a file."""
+    """Whether users other than its owner may access a file; False if there is no such file."""
     try:
         return bool(file.stat().st_mode & 0o077)
     except OSError:

@@ -102,19 +102,22 @@ def _rows(name: str, kind: Backend, home: Path | None) -> Iterator[tuple[str, st
 
 
 def folders(kind: Backend, home: Path | None = None) -> Iterator[Path]:
-    """Return the folders into which the IRC instructions for this backend are installed."""
+    """Yield the folders in which the IRC instructions of a backend are installed.
+
+    ``home``: the home folder, by default the user's.
+    """
     for folder in kind.skill_folders:
         yield (home or Path.home()).expanduser().absolute() / folder / SKILL
 
 
 def has_skill(kind: Backend, home: Path) -> bool:
-    """Whether the home folder has the IRC instructions of this backend, or the backend needs none."""
+    """Whether a home folder has IRC instructions for this backend, or the backend needs none."""
     contents = skill_files(kind)
     return not contents or kind.loads_skill or any((folder / PAGE).exists() for folder in folders(kind, home))
 
 
 def has_other_skill(kind: Backend, home: Path) -> bool:
-    """Whether the home folder has IRC instructions of another version, which the program would prefer to ours.
+    """Whether a home folder has IRC instructions that no installed backend has in this version.
 
     Several backends share a folder, which holds the instructions of the backend that was installed last.
     """
@@ -123,7 +126,7 @@ def has_other_skill(kind: Backend, home: Path) -> bool:
 
 
 def skill_files(kind: Backend) -> dict[str, bytes]:
-    """Return file name → content of the IRC instructions for this backend; empty if it has none."""
+    """Return the files of a backend's IRC instructions, by name; empty if it has none."""
     if not kind.skill or not kind.skill_folders:
         return {}
     folder = files(kind.skill) / "skill"

@@ -179,7 +179,10 @@ def _is_trusted() -> bool:
 
 
 def _wiki(project: str | None) -> Pages:
-    """Return the wiki of this project, else that of this folder's team, else the only one."""
+    """Return the wiki of a project; None means that of this folder's team, or the only one.
+
+    The command ends if that is not clear.
+    """
     wikis = sorted(each.name for each in (paths.home() / "wiki").glob("[!.]*") if Pages(each).exists)
     named = os.environ.get(Environment.WIKI)
     if project is None and named:
@@ -199,7 +202,7 @@ def _wiki(project: str | None) -> Pages:
 
 
 def _here() -> str | None:
-    """Return the slug of the team this folder belongs to; None if there is none or several."""
+    """Return the slug of the team whose project contains this folder; None for none or several."""
     from culture.cli.team.select_team import teams_of_folder
 
     try:
@@ -210,7 +213,10 @@ def _here() -> str | None:
 
 
 def _of_team(slug: str) -> Path | None:
-    """Return the wiki folder of a team; None if no team has this slug."""
+    """Return the wiki folder of a team; None if no team has this slug.
+
+    The command ends if the wiki is on another machine.
+    """
     from culture.cli.team.select_team import TEAM, team_slugs
 
     if slug not in team_slugs():
@@ -232,7 +238,10 @@ def _report_errors() -> Iterator[None]:
 
 
 def _author(nick: str | None) -> str:
-    """Return the nick to write as: an agent's own, else ``nick``, else the user's."""
+    """Return the nick to write as: that of the agent, else ``nick``, else the user's own.
+
+    The command ends if an agent names another nick.
+    """
     agent = own_agent()
     if agent == SOME_AGENT:
         fail(f"you are a process of an agent: {Environment.NICK} must name it", Exit.DENIED)

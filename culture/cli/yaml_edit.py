@@ -22,16 +22,16 @@ def yaml_editor() -> Any:
 
 
 def dump(yaml: Any, document: Any) -> str:
-    """Return the YAML document as text."""
+    """Return a YAML document, as ``yaml_editor`` loaded it, as text."""
     text = io.StringIO()
     yaml.dump(document, text)
     return text.getvalue()
 
 
 def replace(file: Path, text: str, load: Callable[[Path], object]) -> None:
-    """Replace the file atomically with ``text``, after ``load`` has accepted it.
+    """Replace a YAML file atomically with ``text``, if ``load`` accepts it; keep its mode.
 
-    The file's mode stays.
+    ConfigError is raised, and nothing changed, if ``load`` refuses the text.
     """
     try:
         replace_file(file, text, mode=None, check=load)

@@ -15,11 +15,15 @@ LABEL = "daemon"
 
 
 class NoLogin(Exception):
-    """The agent cannot use this nick; the message says why and what to do."""
+    """The agent cannot log in with its nick; the message says why and what to do."""
 
 
 def prepare_login(nick: str, address: ServerAddress, always_on: bool = True) -> str | None:
-    """Make sure that the agent can log in; return what a person still has to do, or None."""
+    """Make sure that the agent can log in; return what a person still has to do, or None.
+
+    On a server of this machine its account is made if missing; ``always_on``: it is then present without a
+    connection too. NoLogin is raised if another account owns the nick.
+    """
     server = own_server(address)
     if server is not None:
         ensure_account(nick, AccountStore(server.accounts_file, server.account_prefix), always_on)
@@ -37,7 +41,7 @@ def prepare_login(nick: str, address: ServerAddress, always_on: bool = True) -> 
 def revoke_account(nick: str, address: ServerAddress) -> bool:
     """Revoke the agent's account and delete its token; the account keeps the nick reserved.
 
-    Returns False if the server is not on this machine.
+    Returns False, and changes nothing, if the server is not on this machine.
     """
     server = own_server(address)
     if server is None:
@@ -51,13 +55,17 @@ def revoke_account(nick: str, address: ServerAddress) -> bool:
 
 
 def has_account(nick: str, address: ServerAddress) -> bool:
-    """Whether an account of this machine's own server has this nick, revoked or not."""
+    """Whether an account has this nick, revoked or not; False for a server of another machine."""
     server = own_server(address)
     return server is not None and AccountStore(server.accounts_file, server.account_prefix).owner_of(nick) is not None
 
 
 def ensure_account(nick: str, store: AccountStore, always_on: bool = True) -> None:
-    """Make sure the agent has an account of class agent, with its token in its secret file."""
+    """Make sure the agent has an account of class agent and its token in its secret file.
+
+    ``always_on``: a new account is present without a connection too. NoLogin is raised if another account owns the
+    nick.
+    """
     account = _account_of(nick, store, always_on)
     if not _has_token(nick, account):
         try:
@@ -67,13 +75,19 @@ def ensure_account(nick: str, store: AccountStore, always_on: bool = True) -> No
 
 
 def issue_token(nick: str, store: AccountStore, always_on: bool = True) -> str:
-    """Return a new token for an agent whose secret file is elsewhere; add a missing account."""
+    """Return a new token for an agent whose secret file is elsewhere.
+
+    An account of class agent is made if missing; NoLogin is raised if another account owns the nick.
+    """
     _account_of(nick, store, always_on)
     return store.add_token(nick, LABEL)
 
 
 def _account_of(nick: str, store: AccountStore, always_on: bool) -> Account:
-    """Return the agent's account, made if missing; NoLogin if another account owns the nick."""
+    """Return the agent's account, made if missing; NoLogin if another account owns the nick.
+
+    ``always_on``: a new account is present without a connection too.
+    """
     account = store.owner_of(nick)
     if account is None:
         account = new_account(nick, UserClass.AGENT, always_on=always_on)
@@ -86,7 +100,7 @@ def _account_of(nick: str, store: AccountStore, always_on: bool) -> Account:
 
 
 def read_token(nick: str) -> str | None:
-    """Return the token in the agent's secret file, or None."""
+    """Return the token in the agent's secret file, or None if there is no file or it is empty."""
     try:
         return paths.secret_file(nick).read_text(encoding="utf-8").strip() or None
     except FileNotFoundError:

@@ -21,7 +21,7 @@ FILE_TIMEOUT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """What the database of an agent that does not run holds."""
+    """The part of an agent's status that its database holds, for an agent that does not run."""
 
     unread: int = 0
     stale: int = 0
@@ -94,9 +94,9 @@ STOPPED, STARTING, SILENT = "stopped", "starting", "not answering"
 
 
 def report(nick: str, backend: str, directory: str = "") -> dict[str, Any]:
-    """Return the status fields of one agent, with the same keys for each agent.
+    """Return the status of one agent as a dict, with the same keys for every agent.
 
-    Asks its daemon, not IRC.
+    It comes from the agent's daemon, or from its database if the daemon does not run or answer; IRC is not used.
     """
     note = pidfile.running(nick)
     if note is None:
@@ -168,7 +168,7 @@ _MOST = "limit=1000"
 
 
 async def mesh_reports(who: "IrcPerson") -> list[dict[str, Any]]:
-    """Return one report for each agent of the mesh about which the ledger has facts."""
+    """Return the status of each agent of the mesh as a dict, from the facts in the ledger."""
     # Only `status --all` needs a connection, which takes long to load.
     from culture.cli.agents.irc_session import connected
     from culture.ledger_views.agents import agents

@@ -126,7 +126,7 @@ def _entry(agent: AgentConfig) -> dict[str, object]:
 
 
 def _refuse_second(nick: str, settings: AgentsConfig) -> None:
-    """End the command if agents.yaml has an agent with this nick, before anything is written."""
+    """End the command with an error if agents.yaml already has an agent with this nick."""
     there = next((agent.nick for agent in settings.agents if fold(agent.nick) == fold(nick)), None)
     if there is not None:
         fail(
@@ -136,7 +136,7 @@ def _refuse_second(nick: str, settings: AgentsConfig) -> None:
 
 
 def _nick(name: str, settings: AgentsConfig) -> str:
-    """Return the name with the server's prefix."""
+    """Return ``name`` with the server's name before it (``spark-build``), unless it is there."""
     first = next((owner(agent.nick) for agent in settings.agents), "")
     prefix = short_name(settings.server.name or "") or first or short_name(own_address().name or "")
     return name if not prefix or fold(owner(name)) == fold(prefix) else f"{prefix}-{name}"
@@ -177,7 +177,10 @@ def _chosen(name: str | None) -> list[Backend]:
 
 
 def _programs(kind: Backend) -> Sequence[Found]:
-    """Return the programs of a backend; a backend whose search fails is reported as such."""
+    """Return the programs found for a backend.
+
+    If none is found, or the search fails, one entry with the backend's name says so.
+    """
     try:
         return found(kind) or (Found(kind.name),)
     except Exception as error:

@@ -40,7 +40,7 @@ agents: []
 
 @dataclass(frozen=True)
 class NewAgent:
-    """Entry of a new agent."""
+    """The fields of an agent to be added to agents.yaml."""
 
     nick: str
     backend: str
@@ -51,24 +51,27 @@ class NewAgent:
 
 
 def add(entry: NewAgent, server: ServerAddress) -> Path:
-    """Add an agent to the file, created with this server if missing; ConfigError if invalid."""
+    """Add an agent to agents.yaml and return the file's path; ConfigError if it became invalid.
+
+    A missing file is created with ``server`` as the server of its agents.
+    """
     file = paths.agents_file()
     replace(file, _with(entry, _text(file) or FIRST.format(server=server)), load)
     return file
 
 
 def remove(nick: str) -> Path:
-    """Remove an agent from the file; ConfigError if the rest would be invalid."""
+    """Remove an agent from agents.yaml and return the file's path.
+
+    ConfigError is raised, and nothing written, if the file would be invalid without it.
+    """
     file = paths.agents_file()
     replace(file, _without(nick, file, _text(file)), load)
     return file
 
 
 def _text(file: Path) -> str:
-    """Return the text of agents.yaml, after checking that it is valid.
-
-    Empty if there is no file.
-    """
+    """Return the text of agents.yaml, or "" if there is no file; ConfigError if it is invalid."""
     load()
     return file.read_text(encoding="utf-8") if file.exists() else ""
 
@@ -94,9 +97,9 @@ def _with(entry: NewAgent, text: str) -> str:
 
 
 def _without(nick: str, file: Path, text: str) -> str:
-    """Return the text of agents.yaml without this agent's entry.
+    """Return the text of agents.yaml without the entry of the agent ``nick``.
 
-    A list in brackets is formatted anew.
+    A list written in brackets is formatted anew; otherwise the other lines stay as they are.
     """
     document = parse(file, text)
     agents: Any = document.data["agents"]
@@ -116,11 +119,9 @@ def _without(nick: str, file: Path, text: str) -> str:
 
 
 def _dash(lines: list[str], at: int) -> int | None:
-    """Return the number of the line with the dash that begins the entry at line ``at``.
+    """Return the index of the line with the dash that begins the list entry at line ``at``.
 
-    None if the dash has no line.
-
-    of its own.
+    None if the dash is neither on that line nor alone on the line before.
     """
     if lines[at].lstrip().startswith("-"):
         return at
@@ -128,11 +129,9 @@ def _dash(lines: list[str], at: int) -> int | None:
 
 
 def _end(lines: list[str], first: int) -> int:
-    """Return the number of the line after the entry that begins at ``first``.
+    """Return the index of the line after the list entry that begins at line ``first``.
 
-    Comments before the next entry belong.
-
-    to that one.
+    Comments between two entries belong to the later one.
     """
     depth = _indent(lines[first])
     end = first + 1
@@ -153,7 +152,7 @@ _QUESTION = "Run it in a sandbox? It can use its folder and its model, but neith
 
 
 class SandboxKind(StrEnum):
-    """Values of ``--sandbox``, without ``user``: that needs ``user:``, written by hand."""
+    """Values of ``--sandbox``; the kind ``user`` is missing, since it needs more settings."""
 
     NONE = "none"
     BWRAP = "bwrap"
@@ -170,7 +169,10 @@ SandboxOption = Annotated[
 
 
 def choose_sandbox(option: SandboxKind | None) -> SandboxKind | None:
-    """Return the sandbox to write, from the option or the person at the terminal, or None."""
+    """Return the sandbox of a new agent: the option, or what the person at the terminal chooses.
+
+    None means no sandbox. The command ends if the chosen sandbox cannot be made here.
+    """
     if option is SandboxKind.BWRAP and (why := obstacle()):
         fail(f"--sandbox bwrap: {why}", Exit.FAILED)
     if option is not None or not sys.stdin.isatty() or shutil.which(PROGRAM) is None or obstacle():

@@ -24,7 +24,7 @@ _NOT_OURS = (Environment.NICK.value, Environment.TOKEN.value, Environment.WIKI.v
 
 @dataclass(frozen=True)
 class DaemonNotStarted(Exception):
-    """The daemon exited or is not ready in time; ``log_end`` is the end of its log."""
+    """The daemon exited, or was not ready in time; ``log_end`` has the last lines of its log."""
 
     why: str
     log_end: str
@@ -37,7 +37,11 @@ class DaemonNotStarted(Exception):
 def launch(
     nick: str, file: Path | None = None, at: ServerAddress | None = None, how: Launch = launch_unrecorded
 ) -> BackgroundProcess:
-    """Start the daemon with its output in the agent's log; ``at`` overrides the server address."""
+    """Start the daemon of an agent with its output in the agent's log; return without waiting.
+
+    ``file``: agents.yaml, if not the usual one. ``at``: the server's address, in place of the one in the file.
+    ``how`` starts the process.
+    """
     arguments = [nick, *(["--config", str(file.absolute())] if file else [])]
     if at is not None:
         arguments += ["--at", at.host, str(at.port)]
@@ -46,14 +50,17 @@ def launch(
 
 
 def start(nick: str, file: Path | None = None, patience: float = PATIENCE) -> pidfile.DaemonNote:
-    """Start the daemon and wait until its agent is ready; raise DaemonNotStarted if it is not."""
+    """Start the daemon, wait until its agent is ready, and return what its pid file says.
+
+    DaemonNotStarted is raised if it exits or is not ready within ``patience`` seconds.
+    """
     return until_ready(launch(nick, file), patience)
 
 
 def until_ready(process: BackgroundProcess, patience: float = PATIENCE) -> pidfile.DaemonNote:
-    """Wait until the started daemon is ready and return its note.
+    """Wait until a launched daemon is ready, and return what its pid file says.
 
-    Raise DaemonNotStarted if it fails.
+    DaemonNotStarted is raised if it exits or is not ready within ``patience`` seconds.
     """
     nick = process.name
 
@@ -73,7 +80,10 @@ def until_ready(process: BackgroundProcess, patience: float = PATIENCE) -> pidfi
 
 
 def until_at_work(process: BackgroundProcess, patience: float = PATIENCE) -> None:
-    """Wait until the agent's program accepts prompts; raise DaemonNotStarted if it has crashed."""
+    """Wait, at most ``patience`` seconds, until the agent's program accepts prompts.
+
+    DaemonNotStarted is raised if the program has crashed.
+    """
     nick, deadline = process.name, time.monotonic() + patience
     while time.monotonic() < deadline:
         try:
@@ -90,5 +100,5 @@ def until_at_work(process: BackgroundProcess, patience: float = PATIENCE) -> Non
 
 
 def printed(process: BackgroundProcess) -> str:
-    """Return the end of a daemon's log since its launch, cleaned for a terminal."""
+    """Return the last lines that a daemon printed since its launch, cleaned for a terminal."""
     return output.clean(process.output(LAST_LINES))

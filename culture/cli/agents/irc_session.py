@@ -42,14 +42,14 @@ AsNick = Annotated[
 
 @dataclass(frozen=True)
 class IrcPerson:
-    """Nick of the person, and address of the server."""
+    """The nick of the person who types a command, and the address of the server."""
 
     address: Address
     nick: str
 
 
 def run(doing: Coroutine[Any, Any, Result]) -> Result:
-    """Run the coroutine; end the command if the server refuses or does not answer."""
+    """Run the coroutine and return its result; end the command if the server refuses or is away."""
     try:
         return asyncio.run(doing)
     except NotSent as refusal:
@@ -67,7 +67,10 @@ def run(doing: Coroutine[Any, Any, Result]) -> Result:
 
 
 def current_person(nick: str | None) -> IrcPerson:
-    """Return the person who types and the server; end the command if an agent types it."""
+    """Return the person who types, with the nick ``nick`` or their usual one, and the server.
+
+    The command ends if an agent types it or the server does not answer.
+    """
     refuse_agents(USE_IRC_CLIENT)
     if nick is not None and fold(nick) in {fold(each.nick) for each in load().agents}:
         fail(f"{nick} is an agent, and this command speaks as a person: leave out --nick, or use your own", Exit.USAGE)
@@ -85,11 +88,10 @@ async def connected(
     on_receipt: Callable[[str, Receipt], None] | None = None,
     on_progress: Callable[[str, Receipt, str], None] | None = None,
 ) -> AsyncIterator[IRCTransport]:
-    """Connect to the server as the person, for the duration of the block.
+    """Yield a connection to the server as the person, which ends with the block.
 
-    Call these functions for messages and.
-
-    receipts.
+    ``on_message``, ``on_receipt`` and ``on_progress`` are called for messages, for receipts of the server and for
+    receipts of recipients.
     """
     secret = _secret(who.nick)
     identity = ClientIdentity(who.nick, who.nick if secret else None, secret, bot=False)
@@ -126,7 +128,10 @@ async def _start(transport: IRCTransport) -> None:
 
 @asynccontextmanager
 async def joined(transport: IRCTransport, place: str) -> AsyncIterator[None]:
-    """Stay in a channel for the duration of the block; NotSent if the channel does not exist."""
+    """Be in the channel ``place`` during the block; NotSent if that channel does not exist.
+
+    Nothing is done if ``place`` is a nick.
+    """
     is_there = not is_channel(place) or fold(place) in map(fold, transport.channels)
     if is_there:
         yield
@@ -146,7 +151,10 @@ async def joined(transport: IRCTransport, place: str) -> AsyncIterator[None]:
 
 
 async def send_message(transport: IRCTransport, target: str, text: str) -> list[str]:
-    """Send a message and return its msgids; NotSent says what to type for an unknown nick."""
+    """Send a message and return its msgids; NotSent has the reason if the server refuses.
+
+    For an unknown nick the reason says what to type instead.
+    """
     try:
         return await transport.send_privmsg(target, text)
     except NotSent as refusal:
@@ -172,7 +180,7 @@ async def with_mention_if_command(transport: IRCTransport, target: str, text: st
 
 
 async def suggest_target(transport: IRCTransport, target: str) -> str:
-    """Return a hint on what an unknown name may have meant."""
+    """Return a phrase that says what the person may have meant by the unknown nick ``target``."""
     if fold(f"#{target}") in map(fold, await transport.list_channels()):
         return f"a channel begins with #, in quotes: '#{target}'"
     agents = [agent.nick for agent in load().agents]
@@ -183,7 +191,7 @@ async def suggest_target(transport: IRCTransport, target: str) -> str:
 
 
 def unreachable_reason() -> str | None:
-    """Return why nothing can be sent and what to type, or None if the server answers."""
+    """Return why the server cannot be reached and what to type; None if it can be reached."""
     server = server_address()
     if accepts((server.host, server.port)):
         held = holder(server)
@@ -195,7 +203,7 @@ def unreachable_reason() -> str | None:
 
 
 def server_address() -> ServerAddress:
-    """Return the server of agents.yaml, or the one that runs here if that does not answer."""
+    """Return the server of agents.yaml, or the one that runs here if the former does not answer."""
     settings = load()
     named, is_named = settings.server, "server" in settings.model_fields_set
     if is_named and (not is_loopback(named.host) or accepts((named.host, named.port))):

@@ -100,7 +100,7 @@ def _hand_over(agents: list[AgentConfig], file: Path | None) -> int:
 
 
 def _prepare(nick: str, settings: AgentsConfig) -> bool:
-    """Make sure that the agent can log in; print why and return False if it cannot."""
+    """Make sure that the agent can log in; if it cannot, print why and return False."""
     try:
         hint = agent_login.prepare_login(nick, settings.server)
     except agent_login.NoLogin as wrong:
@@ -112,7 +112,7 @@ def _prepare(nick: str, settings: AgentsConfig) -> bool:
 
 
 def run_parallel(do: Callable[[str], int], nicks: Iterable[str]) -> list[int]:
-    """Run a function for several agents in parallel; return the exit codes."""
+    """Call ``do`` for several nicks in parallel; return the exit codes in the same order."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(do, nicks))
 
@@ -137,7 +137,10 @@ def _stay(nicks: list[str] | None, everyone: bool, file: Path | None) -> None:
 
 
 def _prepare_one(nick: str, file: Path | None) -> None:
-    """Make sure that the agent can log in; errors in the file are left for the daemon to report."""
+    """Make sure that an agent that runs in this terminal can log in.
+
+    An invalid agents.yaml is ignored here, since the daemon reports it.
+    """
     try:
         settings = load(file)
     except ConfigError:
@@ -162,13 +165,13 @@ def _is_running(nick: str) -> bool:
 
 
 def _check_server(settings: AgentsConfig, missing: list[AgentConfig]) -> None:
-    """End the command if agents would start without a server."""
+    """End the command if agents are missing, and so to be started, but no server answers."""
     if missing:
         check_server(settings.server)
 
 
 def _severity(code: int) -> int:
-    """Return a rank of an exit code for comparing: permanent failures rank above temporary ones."""
+    """Return a rank for comparing exit codes: 0 success, 1 may pass, 2 permanent failure."""
     return {Exit.DONE.value: 0, Exit.FAILED.value: 1}.get(code, 2)
 
 

@@ -44,7 +44,10 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def collect_questions(nick: str | None, *, closed: bool) -> list[dict[str, Any]]:
-    """Return the questions of one agent or of all, oldest first, each with the agent's nick."""
+    """Return the questions of one agent (None: all), oldest first, as dicts with its nick.
+
+    ``closed``: include closed questions.
+    """
     try:
         config = load()
         trust = {agent.nick: (config.agent(agent.nick) or agent).trust for agent in config.agents}
@@ -94,7 +97,7 @@ def age_of(question: dict[str, Any], now: datetime) -> float:
 
 
 def render_table(questions: Sequence[dict[str, Any]], now: datetime) -> str:
-    """Render the questions as a table, one line each."""
+    """Return the questions as a table with one line each."""
     rows = [_HEADINGS, *(tuple(map(one_line, _row(each, now))) for each in questions)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
@@ -115,7 +118,7 @@ def _row(question: dict[str, Any], now: datetime) -> tuple[str, ...]:
 
 
 def render_question(question: dict[str, Any], now: datetime) -> str:
-    """Render one question with everything that one should read before answering."""
+    """Return one question as text, with everything that one should read before answering."""
     nick, id, end = one_line(question["nick"]), question["id"], question["answer"]
     left = (datetime.fromisoformat(question["deadline"]) - now).total_seconds()
     when = f"asked {format_span(age_of(question, now))} ago in {one_line(question['place'])}"
@@ -134,7 +137,7 @@ def render_question(question: dict[str, Any], now: datetime) -> str:
 
 
 def _answered_by(answer: dict[str, Any]) -> str:
-    """Return the nick that gave this answer, and whether the server verified it."""
+    """Return the nick that gave an answer, and whether the server verified it; "-" if unknown."""
     if not answer["by"]:
         return "-"
     verdict = {True: ", verified", False: ", NOT verified", "unknown": ", unverified"}.get(
@@ -144,7 +147,7 @@ def _answered_by(answer: dict[str, Any]) -> str:
 
 
 def format_span(seconds: float) -> str:
-    """Format seconds as ``45s``, ``12m``, ``3h`` or ``2d``."""
+    """Format seconds in the largest unit that fits: ``45s``, ``12m``, ``3h`` or ``2d``."""
     for unit, letter in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "m")):
         if seconds >= unit:
             return f"{seconds // unit:.0f}{letter}"
@@ -152,7 +155,7 @@ def format_span(seconds: float) -> str:
 
 
 def group_by_agent(questions: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
-    """Group the ids of the questions by agent."""
+    """Return the ids of the questions by the nick of the agent that asked them."""
     groups: dict[str, list[str]] = {}
     for each in questions:
         groups.setdefault(each["nick"], []).append(each["id"])
@@ -231,7 +234,10 @@ def questions(
 
 
 def _with_id(questions: Sequence[dict[str, Any]], id: str) -> list[dict[str, Any]]:
-    """Return the questions with this id; if several agents used it, the open ones."""
+    """Return the questions with this id; if some of them are open, only those.
+
+    Several agents may have used the same id.
+    """
     named = [each for each in questions if each["id"] == id]
     return [each for each in named if each["answer"] is None] or named
 
@@ -291,9 +297,9 @@ def _show(agent: str, reply: str | None) -> None:
 
 
 async def _send_all(who: IrcPerson, agent: str, texts: Sequence[str]) -> list[str | None]:
-    """Send these answers to the agent.
+    """Send the texts, answers to questions, to the agent as private messages.
 
-    Return the daemon's reply to each, or None where no reply came.
+    Returns for each text the reply of the agent's daemon, None where no reply came.
     """
     messages: asyncio.Queue[Message] = asyncio.Queue()
     async with connected(who, messages.put_nowait) as transport:

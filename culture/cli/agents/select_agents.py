@@ -29,7 +29,11 @@ Everyone = Annotated[bool, typer.Option("--all", help="All agents of agents.yaml
 
 
 def load(file: Path | None = None) -> AgentsConfig:
-    """Load agents.yaml; search the backends for more fields only if needed, which is slow."""
+    """Load agents.yaml, or ``file``; ConfigError if it is invalid.
+
+    The installed backends, which are slow to search, are asked for further fields only if the file has unknown
+    ones.
+    """
     try:
         return load_agents(file).config
     except ConfigError:
@@ -40,7 +44,10 @@ def load(file: Path | None = None) -> AgentsConfig:
 
 
 def select_agents(config: AgentsConfig, nicks: Sequence[str] | None, everyone: bool) -> list[AgentConfig]:
-    """Return the agents that the command line names, with the file's defaults filled in."""
+    """Return the agents that a command line names, with the defaults of agents.yaml filled in.
+
+    The command ends if it names none, or one that agents.yaml does not have.
+    """
     names = [agent.nick for agent in config.agents]
     if not names:
         fail(f"{paths.agents_file()} names no agents; add one with `culture agents add <name>`")
@@ -49,7 +56,10 @@ def select_agents(config: AgentsConfig, nicks: Sequence[str] | None, everyone: b
 
 
 def select_nicks(names: Iterable[str], nicks: Sequence[str] | None, everyone: bool) -> list[str]:
-    """Return the given names as they are spelled in ``names``, each once; end if one is unknown."""
+    """Return the nicks that a command line names, spelled as in ``names``, each once.
+
+    ``nicks``: those named. ``everyone``: all of ``names``. The command ends if a nick is unknown or none is named.
+    """
     spelling = {fold(name): name for name in names}
     if everyone == bool(nicks):
         fail("name an agent, or use --all", Exit.USAGE)
@@ -64,7 +74,10 @@ def select_nicks(names: Iterable[str], nicks: Sequence[str] | None, everyone: bo
 
 
 def resolve_nick(name: str, among: Iterable[str] | None = None) -> str:
-    """Return the full nick of a short name (``claude``) that one agent alone has, else the name."""
+    """Return the full nick for a short one (``claude``) if just one agent has it, else ``name``.
+
+    ``among``: the nicks to choose from, by default those of agents.yaml.
+    """
     if is_channel(name):
         return name
     nicks = list(configured_agents() if among is None else among)
@@ -73,7 +86,10 @@ def resolve_nick(name: str, among: Iterable[str] | None = None) -> str:
 
 
 def fail_unknown_agent(nick: str, nicks: Collection[str]) -> NoReturn:
-    """End the command: no agent has this nick; the message lists ``nicks``, those that exist."""
+    """End the command with an error: no agent has this nick.
+
+    ``nicks``: those that exist, for the message.
+    """
     near = nearest(nick, nicks)
     there = f"there are {', '.join(nicks)}" if nicks else "there are none; `culture agents add NAME` adds one"
     fail(f"there is no agent {nick}; {f'did you mean {near}?' if near else there}", Exit.USAGE)
@@ -81,7 +97,10 @@ def fail_unknown_agent(nick: str, nicks: Collection[str]) -> NoReturn:
 
 @cache
 def configured_agents() -> dict[str, AgentConfig]:
-    """Return nick → agent of agents.yaml; empty if the file is broken, so one can stop them."""
+    """Return the agents of agents.yaml by nick.
+
+    It is empty if the file is invalid, so that running agents can still be stopped.
+    """
     try:
         return {agent.nick: agent for agent in load().agents}
     except ConfigError:

@@ -83,35 +83,35 @@ _CONFINED_FOR_ALL = f"{_CONFINED}PrivateTmp=yes\nProtectSystem=full\n"
 
 
 def agent_unit(nick: str) -> str:
-    """Return the name of an agent's unit."""
+    """Return the name of the systemd unit of an agent."""
     return f"culture@{nick}.service"
 
 
 def team_unit(slug: str) -> str:
-    """Return the name of the unit of a team's orchestrator."""
+    """Return the name of the systemd unit of a team's orchestrator."""
     return f"culture-team@{slug}.service"
 
 
 def unit_folder(system: bool) -> Path:
-    """Return the folder where systemd looks for units of this user, or of the machine."""
+    """Return the folder where systemd looks for units: of this user, or with ``system`` of all."""
     configured = os.environ.get("XDG_CONFIG_HOME")
     user = Path(configured) / "systemd/user" if configured else Path.home() / USER_FOLDER
     return SYSTEM_FOLDER if system else user
 
 
 def for_agent(nick: str, system: bool) -> str:
-    """Return the unit file of one agent."""
+    """Return the text of the systemd unit of an agent; ``system``: a unit of the whole machine."""
     return _unit(f"culture agent {nick}", ("start", "--foreground", nick), system, after=f" {SERVER_UNIT}")
 
 
 def for_server(system: bool) -> str:
-    """Return the unit file of the server; SIGHUP reloads its configuration."""
+    """Return the text of the server's systemd unit, which reloads its configuration by SIGHUP."""
     more = f"ExecReload=/bin/kill -HUP $MAINPID\n{_confined(system)}"
     return _unit("culture server", ("server", "start", "--foreground"), system, more=more)
 
 
 def for_bridge(system: bool) -> str:
-    """Return the unit file of the bridge, with the settings of this shell but without secrets."""
+    """Return the text of the bridge's systemd unit, with this shell's settings but no secrets."""
     fields = BridgeSettings.model_fields
     variables = {name.upper(): os.environ.get(name.upper()) for name in fields if fields[name].repr}
     settings = {name: value for name, value in variables.items() if value is not None}
@@ -120,13 +120,13 @@ def for_bridge(system: bool) -> str:
 
 
 def for_team(slug: str, system: bool) -> str:
-    """Return the unit file of a team's orchestrator; the members survive its restart."""
+    """Return the text of the systemd unit of a team's orchestrator; a restart ends no member."""
     words = ("team", "up", "--team", slug)
     return _unit(f"culture team {slug}", words, system, after=f" {SERVER_UNIT}", kill="process")
 
 
 def for_digest(settings: DigestConfig, system: bool) -> dict[str, str]:
-    """Return name → text of the unit that posts the digest, and of the timer that starts it."""
+    """Return the texts, by name, of the unit that posts the digest and of its timer."""
     once = _ONCE.format(
         mark=MARK,
         description="culture digest",
@@ -186,7 +186,7 @@ def _user(system: bool) -> str:
 
 
 def _variables(system: bool) -> dict[str, str]:
-    """Return the environment variables by which the unit's process finds its files, socket and programs."""
+    """Return the environment variables of a unit, by which its process finds files and programs."""
     here = str(Path(sys.executable).parent)
     variables = {
         Environment.HOME.value: str(paths.home()),
@@ -200,7 +200,7 @@ def _variables(system: bool) -> dict[str, str]:
 
 
 def quoted(word: str) -> str:
-    """Quote a word for systemd."""
+    """Return a word quoted for a command line in a systemd unit, if it needs quotes."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\n", "\\n")
     return f'"{escaped}"' if escaped != word or any(mark in word for mark in " \t;'#") else word
 
@@ -285,7 +285,7 @@ def uninstall(
 
 
 def _services(server: bool, bridge: bool, teams: list[str] | None, system: bool) -> dict[str, str]:
-    """Return unit name → text of the units for server, bridge and teams that the options select."""
+    """Return the texts, by unit name, of the selected units for server, bridge and teams."""
     units = {SERVER_UNIT: for_server(system)} if server else {}
     if bridge:
         units[BRIDGE_UNIT] = for_bridge(system)
@@ -303,7 +303,10 @@ def _digest(system: bool) -> dict[str, str]:
 
 
 def _agents(nicks: list[str] | None, everyone: bool, system: bool) -> dict[str, str]:
-    """Return unit name → text of the units for the selected agents."""
+    """Return the texts, by unit name, of the units for the selected agents.
+
+    The command ends for an agent that runs as another user.
+    """
     units = {}
     for agent in select_agents(load(), nicks, everyone):
         if agent.user not in (None, user_name(os.geteuid())):
@@ -321,7 +324,10 @@ def _write(file: Path, text: str) -> None:
 
 
 def _next(units: dict[str, str], where: Path, system: bool) -> None:
-    """Print the commands that the person has to type next, to enable these units."""
+    """Print the commands that the person has to type next, to enable the written units.
+
+    ``where``: the folder in which they are.
+    """
     command = "systemctl" if system else "systemctl --user"
     if where != unit_folder(system):
         typer.echo(f"Move them to {unit_folder(system)} on a machine with systemd; then:")

@@ -66,7 +66,10 @@ def _everywhere(nick: str | None) -> list[dict[str, Any]]:
 
 
 def _reports(settings: AgentsConfig, nick: str | None) -> list[dict[str, Any]]:
-    """Return reports of the agents of agents.yaml, and of others that still run."""
+    """Return the status of the agents of agents.yaml, and of others that still run.
+
+    With ``nick``, only of that agent.
+    """
     agents = {agent.nick: agent for agent in settings.agents}
     names = list(dict.fromkeys([*agents, *pidfile.all_running()]))
     if nick is not None:
@@ -92,7 +95,7 @@ _WHY = {"unvouched": "nobody vouches for them", "people": "only people wake it",
 
 
 def render_table(reports: Sequence[Mapping[str, Any]], now: datetime) -> str:
-    """Render the reports as a table, with remarks below for what needs a person."""
+    """Return the status of agents as a table, with remarks below on what needs a person."""
     is_told = any("told" in report for report in reports)
     headings = (*_HEADINGS[:-1], _TOLD) if is_told else _HEADINGS
     rows = [headings, *(tuple(map(one_line, _row(report, now))) for report in reports)]
@@ -132,9 +135,9 @@ def _row(report: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
 
 
 def _figure(report: Mapping[str, Any], figure: float, form: str) -> str:
-    """Format a number of the report.
+    """Format a figure of an agent's status by ``form``.
 
-    A dash if the agent took turns but its program reported no usage.
+    It is a dash if the figure is 0 although the agent took turns: then its program reports no usage.
     """
     return _NOTHING if report.get("turns_today") and not figure else format(figure, form)
 
@@ -172,13 +175,13 @@ def _remark(report: Mapping[str, Any]) -> str:
 
 
 def _disk_remark(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a remark on a daemon that cannot write to its disk, and so does nothing."""
+    """Yield a remark if the agent's daemon cannot write to its disk, and so does nothing."""
     if why := report.get("disk"):
         yield f"{report['nick']} cannot write to its disk: {one_line(why)}. Nothing is lost; make room, and it goes on."
 
 
 def _held_remark(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a remark on messages that wait for a person's release: how many, from whom, why."""
+    """Yield a remark if messages wait for a person's release: how many, from whom, why."""
     nick, number = report["nick"], report.get("held")
     if not number:
         return
@@ -190,7 +193,7 @@ def _held_remark(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _alert_remarks(report: Mapping[str, Any], now: datetime) -> Iterator[str]:
-    """Yield remarks on alerts that did not reach the webhook."""
+    """Yield remarks on the agent's alerts that did not, or may not have, reached the webhook."""
     nick, webhook = report["nick"], report.get("webhook") or {}
     if webhook.get("failures"):
         at, why = format_time(webhook["at"], now), one_line(webhook["last_failure"])
@@ -200,7 +203,7 @@ def _alert_remarks(report: Mapping[str, Any], now: datetime) -> Iterator[str]:
 
 
 def format_time(moment: str | None, now: datetime) -> str:
-    """Format a time of today as a time, any other as a date, in local time."""
+    """Format a time (ISO 8601) in local time, without the date if that is today; None as a dash."""
     if moment is None:
         return _NOTHING
     at = datetime.fromisoformat(moment).astimezone(now.tzinfo)

@@ -30,11 +30,14 @@ PATIENCE = 120.0
 
 
 class WrongUser(Exception):
-    """The agent cannot run as that user; the message says why and what to do."""
+    """The agent cannot run as the user in agents.yaml; the message says why and what to do."""
 
 
 def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
-    """Return the user that an agent runs as; None if that is the current user."""
+    """Return the user that an agent runs as; None if that is the current user.
+
+    WrongUser is raised if there is no such user, or the current user may not switch to it.
+    """
     if agent.user is None:
         return None
     try:
@@ -49,7 +52,10 @@ def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
 
 
 def run_as(user: pwd.struct_passwd, module: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    """Run one of our modules as this user; return its exit code and output."""
+    """Run one of our Python modules as another user; return its exit code and output.
+
+    ``words``: its arguments. ``stdin``: text for its standard input.
+    """
     try:
         return subprocess.run(
             [sys.executable, "-m", module, *words],
@@ -73,7 +79,7 @@ def run_as(user: pwd.struct_passwd, module: str, *words: str, stdin: str = "") -
 
 
 def environment(user: pwd.struct_passwd) -> dict[str, str]:
-    """Return the environment for a process of this user."""
+    """Return the environment variables for a process of another user."""
     runtime = Path("/run/user") / str(user.pw_uid)
     return {
         **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
@@ -86,9 +92,9 @@ def environment(user: pwd.struct_passwd) -> dict[str, str]:
 
 
 def run_as_owner(nick: str, command: str, *options: str) -> int | None:
-    """Run a `culture` command as the agent's user.
+    """Run a `culture` command about an agent as the user that the agent runs as.
 
-    Return its exit code, None if that is the current user.
+    Returns its exit code, or None, with nothing run, if that is the current user.
     """
     agent = configured_agents().get(nick)
     try:
@@ -106,9 +112,9 @@ def run_as_owner(nick: str, command: str, *options: str) -> int | None:
 
 
 def report_as_owner(agent: AgentConfig) -> dict[str, Any] | None:
-    """Return the agent's status, read as its user.
+    """Return the status of an agent, read as the user that the agent runs as.
 
-    None if that is the current user or no report came.
+    None if that is the current user or no status could be read.
     """
     try:
         user = other_user(agent)
@@ -129,9 +135,9 @@ _MODULE = "culture.cli.agents.sudo"
 
 
 def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path | None = None) -> int:
-    """Start agents as another user, to whom their settings and tokens are passed.
+    """Start agents as another user, passing their settings and tokens; return the exit code.
 
-    Return the exit code.
+    ``file``: agents.yaml, if not the usual one.
     """
     from culture.cli.agents import agent_login  # loads the accounts of the server
 
@@ -149,7 +155,7 @@ def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path
 def receive(nicks: Sequence[str], text_in: str) -> int:
     """Store the settings and tokens that ``hand_over`` passed, and start the agents.
 
-    Runs as their user.
+    It runs as the user of the agents and returns the exit code. ``text_in``: the settings and tokens as JSON.
     """
     from culture.cli.agents import agent_login
     from culture.cli.agents.lifecycle import start_all

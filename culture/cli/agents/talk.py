@@ -37,7 +37,10 @@ _ORDER = list(Receipt)
 
 
 async def say_and_wait(who: IrcPerson, target: str, text: str, until: Receipt, timeout: float) -> bool:
-    """Send a message, print its receipts, and wait for all agents it is for; False on timeout."""
+    """Send a message, print its receipts, and wait until all recipients have sent ``until``.
+
+    Returns False if that takes more than ``timeout`` seconds.
+    """
     news: asyncio.Queue[tuple[str, Receipt, str]] = asyncio.Queue()
 
     def heard(message: Message) -> None:
@@ -67,9 +70,10 @@ async def say_and_wait(who: IrcPerson, target: str, text: str, until: Receipt, t
 async def _watch(
     news: "asyncio.Queue[tuple[str, Receipt, str]]", msgids: set[str], recipients: set[str], until: Receipt
 ) -> None:
-    """Print receipts until every recipient has sent ``until``.
+    """Print the receipts of messages until every recipient has sent the receipt ``until``.
 
-    Without recipients, until the message is stored.
+    ``news``: the receipts as they come. ``msgids``: ids of the messages. Without recipients, it ends when the
+    message is stored.
     """
     enough = _ORDER.index(until if recipients else Receipt.STORED)
     missing = recipients or {""}
@@ -84,7 +88,7 @@ async def _watch(
 
 
 async def _recipients(transport: IRCTransport, target: str, text: str) -> set[str]:
-    """Return the folded nicks of the agents that a message is for."""
+    """Return the folded nicks of the agents that a message to ``target`` is for."""
     if not is_channel(target):
         return _agents(await transport.send_who(target))
     members = await transport.send_who(target)
@@ -93,7 +97,7 @@ async def _recipients(transport: IRCTransport, target: str, text: str) -> set[st
 
 
 async def print_away(transport: IRCTransport, nicks: Iterable[str]) -> None:
-    """Print which of these nicks are away, since their answers may take long."""
+    """Print which of the nicks are away, since an answer of theirs may take long."""
     for nick in nicks:
         for line in await transport.request("WHOIS", nick):
             if line.verb == Numeric.RPL_AWAY.code:
@@ -205,7 +209,10 @@ async def _who(who: IrcPerson, target: str) -> list[ChannelMember]:
 
 
 async def ask_and_wait(who: IrcPerson, target: str, question: str, timeout: float) -> Message | None:
-    """Return the answer or the notice that none will come; None on timeout."""
+    """Send a question; return the answer or the notice that none will come, None on timeout.
+
+    ``timeout``: how long to wait, in seconds.
+    """
     messages: asyncio.Queue[Message] = asyncio.Queue()
     async with connected(who, messages.put_nowait) as transport, joined(transport, target):
         while not messages.empty():
@@ -229,7 +236,10 @@ async def ask_and_wait(who: IrcPerson, target: str, question: str, timeout: floa
 
 
 def _is_theirs(message: Message, transport: IRCTransport, target: str, called: Collection[str]) -> bool:
-    """Whether this message is the awaited answer: from the asked nick or a mentioned nick, and for us."""
+    """Whether a message is the awaited answer of ``target`` or of a nick that was mentioned.
+
+    ``called``: the nicks mentioned. In a channel, a message that mentions us is an answer too.
+    """
     if message.own or message.missed:
         return False
     if not is_channel(target):
@@ -241,14 +251,14 @@ def _is_theirs(message: Message, transport: IRCTransport, target: str, called: C
 
 
 def _is_failure(notice: Message) -> bool:
-    """Whether the daemon says that no answer will come; other notices reply to control words."""
+    """Whether a daemon's notice says that no answer will come; others reply to control words."""
     from culture.clients.shared.mail_replies import FAILED  # imports most of the client
 
     return notice.text.startswith(FAILED)
 
 
 def _mentioned_nicks(question: str, members: Iterable[ChannelMember]) -> set[str]:
-    """Return the folded nicks that a question mentions."""
+    """Return the folded nicks of those members whom a question mentions."""
     return set(map(fold, mentions(question, [member.nick for member in members])))
 
 
@@ -261,7 +271,7 @@ def _text(words: list[str]) -> str:
 
 
 def _line(message: Message) -> str:
-    """Format a message; further lines are indented, so that none looks like another message."""
+    """Return a message as text; further lines are indented, so that none looks like a message."""
     first, *further = message.text.splitlines() or [""]
     at = message.timestamp.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     return "\n".join(

@@ -30,7 +30,7 @@ _STEPS = (Receipt.DELIVERED, Receipt.INJECTED, Receipt.ANSWERED)
 
 @dataclass(frozen=True, slots=True)
 class TracedMessage:
-    """The message, as the server's history has it."""
+    """The traced message, as it is in the server's history."""
 
     at: str
     sender: str
@@ -41,7 +41,7 @@ class TracedMessage:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """A state that the message reached: when, with which agent, on which server."""
+    """A state that a message reached: when, with which agent, on which server."""
 
     state: str
     at: str
@@ -50,12 +50,12 @@ class TraceStep:
 
 
 class NotReadable(Exception):
-    """The server refuses to search a place; so it is unknown whether the message is there."""
+    """The server refuses to search a place, so that nobody knows whether the message is there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What happened to a message; ``waits`` says for each recipient what is missing."""
+    """What happened to a message: its steps, and in ``waits`` what each recipient lacks."""
 
     msgid: str
     said: TracedMessage | None
@@ -108,9 +108,10 @@ async def _story(who: IrcPerson, msgid: str, place: str | None) -> Story:
 
 
 async def _called(transport: IRCTransport, message: TracedMessage, reporters: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the recipients of the message:
+    """Return the nicks of the recipients of a message.
 
-    mentioned members of the channel, and agents that reported on it while away.
+    They are the mentioned members of the channel, and mentioned agents that were away or reported on the message.
+    ``reporters``: those that sent receipts, by folded nick.
     """
     if not (is_channel(message.place) and may_mention(message.text)):
         return message.called
@@ -124,7 +125,10 @@ async def _called(transport: IRCTransport, message: TracedMessage, reporters: Ma
 def build_story(
     msgid: str, server: str, message: TracedMessage | None, receipts: Sequence[LedgerFact], waits: Mapping[str, str]
 ) -> Story:
-    """Combine the message and its receipts into a Story."""
+    """Combine a message and its receipts into a Story.
+
+    ``server``: where the message was stored. ``waits``: for each recipient, what is missing.
+    """
     steps = []
     if message is not None:
         steps += [TraceStep("said", message.at, message.sender, msgid.partition(".")[0])]
@@ -138,10 +142,7 @@ def build_story(
 
 
 async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFact]) -> str:
-    """Return what this recipient is still waiting for before it answers.
-
-    Empty if it has answered.
-    """
+    """Return what the recipient ``nick`` waits for before it answers; "" if it has answered."""
     reached = {str(fact.value.get("state")) for fact in receipts if fold(fact.nick) == fold(nick)}
     missing = next(
         (step for step in _STEPS if step.value not in reached and Receipt.ANSWERED.value not in reached), None
@@ -176,7 +177,7 @@ def describe_wait(missing: Receipt, state: Mapping[str, Any] | None, is_here: bo
 
 
 async def _find_anywhere(transport: IRCTransport, msgid: str) -> TracedMessage | None:
-    """Search the channels that the person is in, and their private conversations."""
+    """Search the person's channels and private conversations for a message; None if not found."""
     places = dict.fromkeys(transport.channels)
     for line in await _targets(transport):
         if line.verb == "CHATHISTORY" and len(line.params) > 1:
@@ -194,15 +195,16 @@ async def _find_anywhere(transport: IRCTransport, msgid: str) -> TracedMessage |
 
 
 async def _targets(transport: IRCTransport) -> Sequence[Line]:
-    """Return the server's list of the person's private conversations, as lines."""
+    """Return the lines with which the server lists the person's private conversations."""
     window = ("timestamp=1970-01-02T00:00:00.000Z", "timestamp=2999-01-01T00:00:00.000Z")
     return await _ask(transport, "TARGETS", *window, _MOST_PLACES)
 
 
 async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
-    """Request history with these CHATHISTORY words, and retry while the server is too busy.
+    """Send CHATHISTORY with these parameters, again while the server is busy; return the answer.
 
-    An error that names the message id is an answer too: the message is not there.
+    An error that names the message id counts as an answer: the message is not there. The command ends if the server
+    stays busy.
     """
     for pause in (*_PAUSES, None):
         lines = await transport.request("CHATHISTORY", *words)
@@ -215,7 +217,10 @@ async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
 
 
 async def _find(transport: IRCTransport, place: str, msgid: str) -> TracedMessage | None:
-    """Find the message in this place, or None; NotReadable if the server refuses to look."""
+    """Return the message if it is in the history of ``place``, a channel or nick, else None.
+
+    NotReadable is raised if the server refuses to search there.
+    """
     lines = await _ask(transport, "AROUND", place, f"msgid={msgid}", "1")
     refusal = next((line for line in lines if line.verb == "FAIL" and "MESSAGE_ERROR" not in line.params), None)
     if refusal is not None:
@@ -236,7 +241,7 @@ def _traced_message(line: Line, place: str, text: str) -> TracedMessage:
 
 
 def render(story: Story) -> str:
-    """Render the story as text, in local time."""
+    """Return what happened to a message as text, with times in local time."""
     lines = [story.msgid]
     if story.said is not None:
         lines = [f"{story.msgid}  {story.said.place}  <{story.said.sender}> {one_line(story.said.text, _LONGEST_TEXT)}"]

@@ -42,7 +42,7 @@ complete -F _culture culture
 
 
 def script(root: CommandNode) -> str:
-    """Return the script for these commands."""
+    """Return the bash completion script for all commands below ``root``."""
     cases = "\n".join(_case(path, node) for path, node in rows(root))
     return _SCRIPT % {"cases": cases, "nicks": NICKS_COMMAND, "file": FILE}
 

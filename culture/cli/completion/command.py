@@ -13,7 +13,7 @@ from culture.clients.shared.backends import installed
 
 
 class Shell(StrEnum):
-    """Shells with a script."""
+    """The shells for which there is a completion script."""
 
     BASH = "bash"
     ZSH = "zsh"

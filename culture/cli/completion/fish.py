@@ -61,7 +61,7 @@ complete -c culture -f -a '(__culture_complete)'
 
 
 def script(root: CommandNode) -> str:
-    """Return the script for these commands."""
+    """Return the fish completion script for all commands below ``root``."""
     return _SCRIPT % {"cases": "\n".join(_case(path, node) for path, node in rows(root))}
 
 

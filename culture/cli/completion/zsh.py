@@ -54,7 +54,7 @@ fi
 
 
 def script(root: CommandNode) -> str:
-    """Return the script for these commands."""
+    """Return the zsh completion script for all commands below ``root``."""
     cases = "\n".join(_case(path, node) for path, node in rows(root))
     return _SCRIPT % {"cases": cases, "nicks": NICKS_COMMAND, "file": FILE}
 

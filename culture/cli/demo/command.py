@@ -50,7 +50,7 @@ def demo(
 async def _until_told(playing: Awaitable[Exit]) -> Exit:
     """Run the demo to its end and return the exit code.
 
-    A signal cancels it, after everything is cleaned up.
+    A signal cancels the demo, which then cleans up and returns ABORTED.
     """
     show = asyncio.ensure_future(playing)
     loop = asyncio.get_running_loop()

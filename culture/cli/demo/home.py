@@ -22,7 +22,7 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "PYTHONPATH", "NO_COLOR")
 
 @contextmanager
 def temporary_home() -> Iterator[Path]:
-    """Make a new folder the home folder of everything in this process; delete it at the end."""
+    """Yield a new folder that is culture's home folder in this process; delete it afterwards."""
     folder = Path(tempfile.mkdtemp(prefix="culture-demo-"))
     before = dict(os.environ)
     try:
@@ -43,7 +43,10 @@ def processes_of(folder: Path) -> list[int]:
 
 
 def end_those_of(folder: Path, grace: float) -> None:
-    """End the processes whose CULTURE_HOME is this folder; by SIGKILL after ``grace`` seconds."""
+    """End the processes whose CULTURE_HOME is ``folder``, those that stay by SIGKILL.
+
+    ``grace``: seconds that they have to end.
+    """
     end_all_blocking(str(folder), Environment.HOME, grace)
 
 
@@ -51,7 +54,7 @@ _GRACE = 5.0
 
 
 def main() -> None:
-    """Run the caretaker: wait until standard input closes, then clean up."""
+    """Run the caretaker: wait until standard input closes, end processes and delete the folder."""
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     folder = Path(sys.argv[1])

@@ -91,29 +91,32 @@ PLAYBOOKS: Mapping[str, Playbook] = {
 
 @dataclass(frozen=True, slots=True)
 class DemoPerson:
-    """Nick and token of a person."""
+    """Nick and token of a person who takes part in the demo."""
 
     nick: str
     token: str
 
 
 def server_file(folder: Path, name: str) -> Path:
-    """Return the path of a server's configuration; that of the first server is culture.yaml."""
+    """Return the path of the configuration of the server ``name``; the first has culture.yaml."""
     return folder / ("culture.yaml" if name == HERE else f"{name}.yaml")
 
 
 def agents_file(folder: Path, server: str) -> Path:
-    """Return the path of a server's agents file."""
+    """Return the path of the file with the agents of a demo server."""
     return folder / ("agents.yaml" if server == HERE else f"{server}-agents.yaml")
 
 
 def accounts_file(folder: Path, server: str) -> Path:
-    """Return the path of a server's accounts file."""
+    """Return the path of the accounts file of a demo server."""
     return folder / ("accounts.json" if server == HERE else f"{server}-accounts.json")
 
 
 def write_server(folder: Path, name: str, port: int, link: Mapping[str, str]) -> Path:
-    """Write the configuration of a server, and return its path."""
+    """Write the configuration of a demo server and return its path.
+
+    ``link``: the settings of its link to the other server.
+    """
     settings = {
         "name": name,
         "listen": [{"port": port}],
@@ -131,7 +134,7 @@ def new_secret() -> str:
 
 
 def write_agents(folder: Path, server: str, port: int) -> list[str]:
-    """Write the agents of a server (configuration, playbooks, accounts); return their nicks."""
+    """Write configuration, playbooks and accounts of a demo server's agents; return their nicks."""
     nicks = [nick for nick, home in AGENTS.items() if home == server]
     settings = {
         "server": {"name": server, "host": "127.0.0.1", "port": port},
@@ -158,7 +161,10 @@ def _agent(folder: Path, nick: str) -> dict[str, Any]:
 
 
 def admit(folder: Path, nick: str) -> DemoPerson:
-    """Add an account for a demo person, and store its token where the command line looks for it."""
+    """Add an account for a demo person and store its token; return nick and token.
+
+    The token is stored where the command line looks for it.
+    """
     server = nick.partition("-")[0]
     store = AccountStore(accounts_file(folder, server), server)
     store.add(new_account(nick, UserClass.HUMAN, always_on=False))

@@ -36,7 +36,7 @@ _LATE = 45.0  # seconds
 
 
 class Narrator:
-    """Prints what happens, with pauses for reading."""
+    """Prints what happens in the demo, with pauses for reading."""
 
     def __init__(self, fast: bool) -> None:
         self._fast = fast
@@ -45,14 +45,11 @@ class Narrator:
 
     @property
     def elapsed(self) -> float:
-        """Seconds since the start."""
+        """Seconds since the demo began."""
         return time.monotonic() - self._begun
 
     async def pause(self, seconds: float) -> None:
-        """Wait so that people can read.
-
-        Does nothing if --fast is given or the demo is behind schedule.
-        """
+        """Wait so that people can read; do nothing with --fast or when the demo takes too long."""
         if not self._fast and self.elapsed < _LATE:
             await asyncio.sleep(seconds)
 
@@ -65,11 +62,11 @@ class Narrator:
         typer.echo(f"\n{self._in(f'{number}. {text}', bold=True)}")
 
     def tell(self, text: str) -> None:
-        """Print an explanation."""
+        """Print an indented paragraph that explains a scene."""
         typer.echo(textwrap.fill(text, _WIDTH, initial_indent="   ", subsequent_indent="   "))
 
     def command(self, text: str) -> None:
-        """Print a command as if typed."""
+        """Print a command as if it were typed in a shell."""
         typer.echo(f"{_INDENT}$ {self._in(text, fg='yellow')}")
 
     def heard(self, message: Message) -> None:
@@ -78,19 +75,19 @@ class Narrator:
         self.line(where, message.sender, message.text)
 
     def line(self, where: str, who: str, text: str) -> None:
-        """Print a line of conversation."""
+        """Print a line of conversation: ``who`` says ``text`` in the channel ``where``."""
         nick = f"<{one_line(who)}>"
         label = self._in(nick.ljust(_LONGEST_NICK + 2), fg="cyan")
         typer.echo(f"{_INDENT}{one_line(where):<10} {label} {one_line(text, 160)}")
 
     def seen(self, text: str) -> None:
-        """Print with a check mark what the ledger or the history proves."""
+        """Print, with a check mark, a fact that the ledger or the history proves."""
         typer.echo(
             self._in(textwrap.fill(f"✓ {text}", _WIDTH, initial_indent="   ", subsequent_indent="     "), fg="green")
         )
 
     def missed(self, text: str) -> None:
-        """Print with a cross what should have happened and did not."""
+        """Print, with a cross, something that should have happened and did not."""
         typer.echo(self._in(f"   ✗ {text}", fg="red"))
 
     def _in(self, text: str, **style: str | bool) -> str:
@@ -102,13 +99,13 @@ _LOOK_AGAIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DemoScene:
-    """The stage and the narrator, with the actions that scenes consist of."""
+    """What a scene of the demo uses: the stage, the narrator, and actions with both."""
 
     stage: DemoStage
     narrator: Narrator
 
     async def says(self, who: DemoConnection, where: str, text: str) -> str:
-        """Send a message as a person, print it, and return its msgid."""
+        """Send a message as the person ``who`` to ``where``, print it, and return its msgid."""
         self.narrator.line(where if is_channel(where) else "(private)", who.nick, text)
         msgids = await who.transport.send_privmsg(where, text)
         await self.narrator.pause(0.8)
@@ -117,7 +114,10 @@ class DemoScene:
     async def hears(
         self, who: DemoConnection, sender: str, word: str, since: int = 0, *, notice: bool = False
     ) -> Message:
-        """Wait until ``who`` receives a message of ``sender`` with ``word`` in it; print, return it."""
+        """Wait until ``who`` gets a message of ``sender`` with ``word`` in it; print and return it.
+
+        ``since``: number of received messages to skip. SceneFailed is raised on timeout.
+        """
 
         def fits(message: Message) -> bool:
             is_theirs = fold(message.sender) == fold(sender) and message.notice is notice
@@ -129,18 +129,19 @@ class DemoScene:
         return message
 
     async def fact(self, what: str, is_it: Callable[[LedgerFact], bool], *question: str) -> LedgerFact:
-        """Wait until the ledger answers ``question`` with a fact for which ``is_it`` is true.
+        """Wait until the ledger has a fact for which ``is_it`` is true; return the newest such fact.
 
-        Return the newest.
+        ``what``: the fact in words, for SceneFailed on timeout. ``question``: parameters of LEDGER GET.
         """
         return (await self.several(what, 1, is_it, *question))[-1]
 
     async def several(
         self, what: str, number: int, is_it: Callable[[LedgerFact], bool], *question: str
     ) -> list[LedgerFact]:
-        """Wait until the ledger has ``number`` facts for which ``is_it`` is true.
+        """Wait until the ledger has ``number`` facts for which ``is_it`` is true; return them all.
 
-        Return them, oldest first.
+        They are sorted, oldest first. ``what``: the fact in words, for SceneFailed on timeout. ``question``:
+        parameters of LEDGER GET.
         """
         try:
             async with asyncio.timeout(PATIENCE):
@@ -157,7 +158,7 @@ GENERAL, ALERTS = WellKnownChannel.GENERAL.value, WellKnownChannel.ALERTS.value
 
 
 async def mention(show: DemoScene) -> str:
-    """Play the scene: a person mentions an agent on another server, and gets its answer."""
+    """Play a scene: a person mentions an agent on another server, and gets its answer."""
     you = show.stage.you
     show.narrator.tell(f"{YOU} is on the server {HERE}, the agent {SCOUT} on {THERE}. A name with @ calls.")
     msgid = await show.says(you, GENERAL, f"@{SCOUT} what broke the build?")
@@ -173,7 +174,7 @@ async def mention(show: DemoScene) -> str:
 
 
 async def question(show: DemoScene) -> str:
-    """Play the scene: an agent asks before it acts, and a person answers."""
+    """Play a scene: an agent asks before it acts, and a person answers."""
     you = show.stage.you
     show.narrator.tell(f"{BUILDER} may not deploy by itself: it asks, and waits. Only people may answer here.")
     await show.says(you, GENERAL, f"@{BUILDER} deploy the site")
@@ -194,10 +195,7 @@ async def question(show: DemoScene) -> str:
 
 
 async def spiral(show: DemoScene) -> str:
-    """Play the scene: an agent goes in circles.
-
-    Its supervisor whispers twice, then calls people.
-    """
+    """Play a scene: an agent goes in circles; its supervisor whispers twice, then calls people."""
     you, stage = show.stage.you, show.stage
     show.narrator.tell(
         f"{DIGGER} runs the same failing test again and again. Its supervisor whispers; nobody else hears that. "
@@ -224,7 +222,7 @@ async def spiral(show: DemoScene) -> str:
 
 
 async def split(show: DemoScene) -> str:
-    """Play the scene: the link between the servers is cut and restored, and no message is lost."""
+    """Play a scene: the link between the servers is cut and restored, and no message is lost."""
     you, eve, stage = show.stage.you, show.stage.eve, show.stage
     show.narrator.tell(f"Now the link between {HERE} and {THERE} is cut. Both go on, each with its own.")
     show.narrator.command(f"culture mesh unlink {THERE}")
@@ -267,7 +265,7 @@ def _is_up(fact: LedgerFact) -> bool:
 
 
 async def loop(show: DemoScene) -> str:
-    """Play the scene: two agents thank each other until the loop guard stops them."""
+    """Play a scene: two agents thank each other until the loop guard stops them."""
     you = show.stage.you
     since = len(you.ears.all)
     show.narrator.tell(

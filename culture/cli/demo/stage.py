@@ -30,25 +30,25 @@ _LOGIN_MINUTES = 60
 
 
 class SceneFailed(Exception):
-    """Something that had to happen did not; the message says what."""
+    """Something that a scene needs did not happen; the message says what."""
 
 
 class DemoListener:
-    """The messages that a person has received."""
+    """Keeps the messages that a person of the demo has received."""
 
     def __init__(self) -> None:
         self.all: list[Message] = []
         self._news = asyncio.Event()
 
     def hear(self, message: Message) -> None:
-        """Store a received message."""
+        """Store a received message, and wake whoever waits in ``expect``."""
         self.all.append(message)
         self._news.set()
 
     async def expect(self, what: str, fits: Callable[[Message], bool], since: int = 0) -> Message:
-        """Return the first message for which ``fits`` is true, waiting for it.
+        """Wait for a message for which ``fits`` is true; return the first one.
 
-        Raise SceneFailed(what) on timeout.
+        ``since``: number of received messages to skip. SceneFailed(what) is raised on timeout.
         """
         try:
             async with asyncio.timeout(PATIENCE):
@@ -63,7 +63,7 @@ class DemoListener:
 
 
 class DemoConnection:
-    """A person's connection to a server."""
+    """The connection of one person of the demo to a server."""
 
     def __init__(self, person: DemoPerson, port: int) -> None:
         self.nick = person.nick
@@ -72,17 +72,17 @@ class DemoConnection:
         self.transport = IRCTransport(Address(HOST, port), identity, participants.CHANNELS, on_message=self.ears.hear)
 
     def sees(self, nick: str, channel: str = participants.CHANNELS[0]) -> bool:
-        """Whether a nick is in a channel, as this person sees it."""
+        """Whether ``nick`` is in a channel, as far as this person's client knows."""
         return any(fold(member.nick) == fold(nick) for member in self.transport.members(channel))
 
     def sees_all(self, channel: str) -> bool:
-        """Whether this person sees both people and all agents of the channel in it."""
+        """Whether this person's client knows both people and the channel's agents to be in it."""
         agents = participants.AGENTS if channel in participants.WHERE_AGENTS_ARE else ()
         return all(self.sees(nick, channel) for nick in (YOU, EVE, *agents))
 
 
 class DemoStage:
-    """Everything that runs during the demo; made by ``running_stage``."""
+    """Everything that runs during the demo; ``running_stage`` makes it."""
 
     def __init__(
         self,
@@ -132,9 +132,9 @@ async def until(what: str, fact: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def running_stage(port: int, web: bool) -> AsyncIterator[DemoStage]:
-    """Start servers, daemons and connections of the demo for the block.
+    """Yield the running servers, daemons and connections of the demo; delete them afterwards.
 
-    Stop and delete all of it afterwards.
+    ``port``: that of the first server. ``web``: also start the web page.
     """
     with temporary_home() as folder:
         caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(participants.AGENTS) + 1)
@@ -166,7 +166,7 @@ async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, 
 
 
 async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
-    """Start a demo server and return its port."""
+    """Start a demo server in a thread of ``hands`` and return its port; SceneFailed if it exits."""
     loop = asyncio.get_running_loop()
     try:
         note = await loop.run_in_executor(hands, background.start, name, ("--config", str(file)))
@@ -183,9 +183,9 @@ def _start(folder: Path, nick: str, server: str) -> None:
 
 
 def _page(folder: Path) -> tuple[str, str]:
-    """Start the web page.
+    """Start the web page of the demo; return its login link and "".
 
-    Return its login link and an empty string, or an empty string and why there is no page.
+    If it cannot be started, the link is empty and the second string says why.
     """
     config = participants.server_file(folder, HERE)
     try:
@@ -223,7 +223,7 @@ async def _culture(*words: str) -> str:
 
 
 def _caretaker(folder: Path) -> "subprocess.Popen[bytes]":
-    """Start the caretaker process, which cleans up if this process is killed."""
+    """Start the caretaker, a process that cleans up ``folder`` if this process is killed."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parents[3])}
     return subprocess.Popen(
         [sys.executable, "-m", "culture.cli.demo.home", str(folder)],
@@ -237,7 +237,10 @@ def _caretaker(folder: Path) -> "subprocess.Popen[bytes]":
 
 
 async def _clear(folder: Path, hands: ThreadPoolExecutor, caretaker: "subprocess.Popen[bytes]") -> None:
-    """Stop the daemons, then everything else that runs in the folder."""
+    """Stop the demo's daemons, then everything else that runs in ``folder``, and the caretaker.
+
+    ``hands``: the threads that start processes.
+    """
     await asyncio.gather(*(_end(nick) for nick in participants.AGENTS))
     await asyncio.to_thread(_end_everything, folder, hands)
     assert caretaker.stdin is not None
@@ -247,7 +250,10 @@ async def _clear(folder: Path, hands: ThreadPoolExecutor, caretaker: "subprocess
 
 
 def _end_everything(folder: Path, hands: ThreadPoolExecutor) -> None:
-    """End the processes of this folder until none runs, and no thread is left that could start one."""
+    """End all processes of ``folder``, again and again until no thread could start another one.
+
+    ``hands``: the threads that start processes.
+    """
     letting_go = Thread(target=lambda: hands.shutdown(cancel_futures=True))
     letting_go.start()
     while letting_go.is_alive():

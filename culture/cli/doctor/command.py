@@ -120,7 +120,10 @@ _MARGIN = " " * 11
 
 
 def as_text(outcomes: Sequence[CheckOutcome], seconds: float, *, everything: bool = False) -> str:
-    """Render findings by area, then the names of areas without findings, then a summary as text."""
+    """Return the findings by area as text, then the areas without findings, and a summary.
+
+    ``seconds``: how long the checks took. ``everything``: show checks without findings too.
+    """
     lines: list[str] = []
     for area, group in groupby(outcomes, key=lambda each: each.check.area):
         findings = list(_worth_showing(group, everything))
@@ -135,7 +138,7 @@ def as_text(outcomes: Sequence[CheckOutcome], seconds: float, *, everything: boo
 
 
 def as_data(outcomes: Sequence[CheckOutcome], seconds: float) -> str:
-    """Render all outcomes as JSON, including checks without findings."""
+    """Return all outcomes as JSON; ``seconds``: how long the checks took."""
     findings = [_finding_data(outcome, each) for outcome in outcomes for each in outcome.findings]
     return output.as_json({"worst": worst(outcomes).value, "seconds": round(seconds, 3), "findings": findings})
 

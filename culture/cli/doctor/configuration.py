@@ -79,7 +79,10 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _trap(file: Path, number: int, line: str) -> Iterator[Finding]:
-    """Report traps in a line without quoting it, since it may contain a secret."""
+    """Report what YAML reads differently than it looks in one line.
+
+    The line is not quoted, since it may contain a secret.
+    """
     place, edit = f"{display_path(file)} line {number}", f"edit {display_path(file)} line {number}"
     cut_off = _CUT_OFF.match(line)
     if cut_off:

@@ -44,13 +44,13 @@ def check_whole(scene: Inventory) -> Iterator[Finding]:
 
 
 class _NotWhole(Exception):
-    """SQLite reports damage."""
+    """SQLite reports that a database file is damaged."""
 
 
 def _quick_check(file: Path, deadline: float) -> bool:
-    """Run SQLite's PRAGMA quick_check.
+    """Run SQLite's PRAGMA quick_check on a file; return False if time runs out.
 
-    Return False if the time ran out, raise _NotWhole on damage.
+    ``deadline``: in seconds of the monotonic clock. _NotWhole is raised if the file is damaged.
     """
     with closing(_reader(file)) as connection:
         connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
@@ -66,7 +66,7 @@ def _quick_check(file: Path, deadline: float) -> bool:
 
 
 def _reader(file: Path) -> sqlite3.Connection:
-    """Open a SQLite file read-only; without creating journal files if no process has it open."""
+    """Open a SQLite file read-only, without creating journal files if no process has it open."""
     is_open = file.with_name(f"{file.name}-wal").exists()
     more = "" if is_open else "&immutable=1"
     return sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro{more}", uri=True, timeout=BUSY)

@@ -27,7 +27,7 @@ SCRIPTED = "scripted"
 
 @dataclass(frozen=True, slots=True)
 class AgentExposure:
-    """What the checks of exposure need about an agent, or about team members that use the same program."""
+    """How an agent, or several team members with the same program, can be reached and limited."""
 
     name: str
     """Name, as the subject of a sentence."""
@@ -46,9 +46,9 @@ class AgentExposure:
 
     @property
     def never_asks(self) -> bool:
-        """Whether this agent uses tools without asking for permission.
+        """Whether this agent uses tools without asking for permission; False without a model.
 
-        False for agents without a model.
+        True if its backend is unknown.
         """
         try:
             kind = backends.backend(self.backend)
@@ -58,7 +58,7 @@ class AgentExposure:
 
 
 def list_workers(scene: Inventory) -> Iterator[AgentExposure]:
-    """Yield all agents of agents.yaml, and the members that teams would hire."""
+    """Yield all agents of agents.yaml, and the members that the teams would hire."""
     if scene.settings is not None:
         for agent in scene.agents:
             yield _agent(agent, scene.settings.server)
@@ -67,12 +67,12 @@ def list_workers(scene: Inventory) -> Iterator[AgentExposure]:
 
 
 def join_names(workers: Sequence[AgentExposure]) -> str:
-    """Join the names of agents, as the subject of a sentence."""
+    """Return the names of agents, joined by commas, as the subject of a sentence."""
     return ", ".join(each.name for each in workers)
 
 
 def is_plural(workers: Sequence[AgentExposure]) -> bool:
-    """Whether a sentence about these agents needs a plural verb."""
+    """Whether a sentence with these agents as its subject needs a plural verb."""
     return len(workers) > 1 or any(each.is_several for each in workers)
 
 
@@ -114,7 +114,7 @@ def _members(team: TeamConfig) -> Iterator[AgentExposure]:
 
 
 def find_ways_in(scene: Inventory, address: ServerAddress) -> list[str]:
-    """Return the ways by which others than the owner can reach the agent's server."""
+    """Return the ways, as phrases, by which others than its owner can reach an agent's server."""
     server = scene.server_at(address)
     if server is None:
         return [] if is_loopback(address.host) else [f"the server is another machine's, {address.host}"]
@@ -144,7 +144,10 @@ def _by_links(scene: Inventory, server: LocalServer) -> Iterator[str]:
 
 
 def _by_the_bridge() -> Iterator[str]:
-    """Yield a phrase that names the valid tokens of the bridge, as a way to reach agents."""
+    """Yield a phrase with the nicks of the bridge's valid tokens, as a way to reach agents.
+
+    Nothing is yielded if there are none.
+    """
     try:
         tokens = access.BridgeAccess().grants()
     except access.BrokenAccessFile:
@@ -155,7 +158,10 @@ def _by_the_bridge() -> Iterator[str]:
 
 
 def _people_at_their_word(scene: Inventory, address: ServerAddress) -> Iterator[str]:
-    """Yield phrases for the ways by which somebody without a login counts as a person on this server."""
+    """Yield phrases for the ways by which somebody counts as a person without a login.
+
+    ``address``: that of the server. Nothing is yielded if it has an account of a person.
+    """
     server = scene.server_at(address)
     if server is None or knows_people(scene, server):
         return
@@ -188,9 +194,9 @@ def check_openings(scene: Inventory) -> Iterator[Finding]:
 
 
 def _reached(scene: Inventory, group: Sequence[AgentExposure], ways: str) -> Iterator[Finding]:
-    """Report agents that never ask for permission and can be reached.
+    """Report agents that never ask for permission although others can reach them.
 
-    All of them use the same server.
+    ``group``: agents that use the same server. ``ways``: how they can be reached, as a phrase.
     """
     for worker in group:
         if worker.wake == "anybody":
@@ -296,14 +302,14 @@ def check_sandboxes(scene: Inventory) -> Iterator[Finding]:
 
 
 def _reach(scene: Inventory, worker: AgentExposure) -> str:
-    """Describe what an agent without a sandbox can reach: all that its user can."""
+    """Return, as a phrase, what an agent without a sandbox can reach: all that its user can."""
     secrets = [display_path(each) for each in (Path.home() / ".ssh", scene.home) if each.exists()]
     port = f"the IRC server at {worker.server.host}:{worker.server.port}"
     return f"your home{f' with {_listed(secrets)}' if secrets else ''}, {port}, your processes and every network"
 
 
 def _reach_inside(worker: AgentExposure) -> str:
-    """Describe what the agent's sandbox lets it reach: folders and hosts."""
+    """Return, as a phrase, the folders and hosts that an agent's sandbox lets it reach."""
     places = [worker.directory, *worker.sandbox.read, *worker.sandbox.write]
     rules: list[str] = []
     if worker.sandbox.network == "on":

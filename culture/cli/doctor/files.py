@@ -77,7 +77,7 @@ def check_disk_kind(scene: Inventory) -> Iterator[Finding]:
 
 
 def judge_disk_kind(place: Path, mounts: str) -> Iterator[Finding]:
-    """Report a folder that is on a network file system, given the text of /proc/mounts."""
+    """Report the folder ``place`` if it is on a network file system; ``mounts``: /proc/mounts."""
     rows = [line.split() for line in mounts.splitlines()]
     around = [(row[1], row[2]) for row in rows if len(row) > 2 and place.is_relative_to(_unescaped(row[1]))]
     name = max(around, key=lambda each: len(each[0]), default=("", ""))[1]
@@ -90,7 +90,7 @@ def judge_disk_kind(place: Path, mounts: str) -> Iterator[Finding]:
 
 
 def check_size(scene: Inventory) -> Iterator[Finding]:
-    """Report servers with very much data."""
+    """Report servers whose data takes very much disk space."""
     for server in scene.servers:
         folder = server.config.data_dir
         used = sum(each.status.st_size for each in walk(folder))
@@ -103,13 +103,13 @@ def check_size(scene: Inventory) -> Iterator[Finding]:
 
 
 def _places(scene: Inventory) -> list[Path]:
-    """Return those of our folders that exist."""
+    """Return those of the home and data folders that exist."""
     every = [scene.home, *(server.config.data_dir for server in scene.servers)]
     return [place for place in dict.fromkeys(every) if place.is_dir()]
 
 
 def _disks(scene: Inventory) -> list[Path]:
-    """Return one of our folders for each disk."""
+    """Return one of the home and data folders for each disk that they are on."""
     return list({place.stat().st_dev: place for place in reversed(_places(scene))}.values())
 
 
@@ -201,7 +201,7 @@ def _with_secrets() -> Iterator[Path]:
 
 
 def check_others(scene: Inventory) -> Iterator[Finding]:
-    """Report other files that are readable by other users."""
+    """Report files without secrets that other users can read although they should not."""
     secret = set(_secret_files(scene))
     readable = [each for each in scene.entries if _is_open(each, scene.home) and each.path not in secret]
     if readable:

@@ -54,7 +54,7 @@ _SPEAKS_TIME = (Numeric.RPL_TIME.code, Numeric.ERR_NOTREGISTERED.code, "ERROR")
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Result of connecting to an address."""
+    """What a test connection to an address found."""
 
     failure: str = ""
     """Why there is no connection, or no TLS."""
@@ -73,7 +73,8 @@ class ProbeResult:
 def probe(host: str, port: int, tls: bool, patience: float = PROBE_PATIENCE, *, user: str | None = None) -> ProbeResult:
     """Connect to an address, ask for the server's time, and disconnect without registering.
 
-    ``user`` may run the server too, besides the current user. Takes at most ``patience`` seconds.
+    ``tls``: connect with TLS. ``patience``: limit in seconds. ``user``: a user besides the current one who may run
+    the server.
     """
     deadline = time.monotonic() + patience
     try:
@@ -153,7 +154,7 @@ COMMAND = "acp_command"
 
 @dataclass(frozen=True)
 class Needed:
-    """A backend that is used, its installed programs, and who needs it."""
+    """A backend that is used, its installed programs, and the agents and teams that use it."""
 
     backend: str
     programs: Sequence[Found]
@@ -161,7 +162,10 @@ class Needed:
 
 
 def needed_programs(agents: Iterable[AgentConfig], teams: Iterable[TeamConfig]) -> list[Needed]:
-    """Return the backends that these agents and teams need, with their programs."""
+    """Return the backends that agents and teams use, each with its programs and users.
+
+    Backends without a program, and agents with a command of their own, are left out.
+    """
     users: dict[str, list[str]] = {}
     for agent in agents:
         if COMMAND not in agent.backend_options:
@@ -194,7 +198,7 @@ class FileEntry:
 
 
 def walk(folder: Path) -> list[FileEntry]:
-    """Return the folder and everything in it, up to MOST entries; empty if it does not exist."""
+    """Return a folder and everything in it, at most MOST entries; empty if it does not exist."""
     try:
         entries = [FileEntry(folder, folder.lstat())]
     except FileNotFoundError:
@@ -226,14 +230,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A server of this home folder: as it runs, or as configured."""
+    """A server of this home folder, as it runs, or as it is configured if it does not run."""
 
     config: ServerConfig
     note: pid_file.ServerNote | None
 
     @property
     def listeners(self) -> list[tuple[Listen, str, int]]:
-        """Listeners of this server, each with host and port as seen from this machine."""
+        """The listeners of this server, with host and port by which this machine reaches each."""
         planned = [(each.host, each.port) for each in self.config.listen]
         places = self.note.addresses if self.note else planned
         pairs = zip(self.config.listen, places, strict=False)
@@ -241,7 +245,7 @@ class LocalServer:
 
 
 class Inventory:
-    """This machine, as far as culture is concerned."""
+    """What the checks look at on this machine; each part is read once, when first needed."""
 
     def __init__(self) -> None:
         self.home = paths.home()
@@ -251,7 +255,7 @@ class Inventory:
 
     @cached_property
     def entries(self) -> list[FileEntry]:
-        """Every file of ours in the home folder of culture."""
+        """Every file and folder in the home folder of culture, up to a limit."""
         return walk(self.home)
 
     @cached_property
@@ -269,23 +273,23 @@ class Inventory:
 
     @property
     def problems(self) -> list[Problem]:
-        """Errors in the configuration files."""
+        """The errors in culture.yaml, agents.yaml and the team files."""
         teams = [problem for _, problems in self._teams for problem in problems]
         return [*self._configured[1], *self._agents[1], *teams]
 
     @property
     def loaded(self) -> Loaded[ServerConfig] | None:
-        """Loaded culture.yaml; None if the file is invalid."""
+        """The configuration in culture.yaml; None if the file is invalid."""
         return self._configured[0]
 
     @property
     def settings(self) -> AgentsConfig | None:
-        """Loaded agents.yaml; None if the file is invalid."""
+        """The configuration in agents.yaml; None if the file is invalid."""
         return self._agents[0]
 
     @property
     def agents(self) -> list[AgentConfig]:
-        """Agents of agents.yaml that run as this user, with the file's defaults filled in."""
+        """The agents of agents.yaml that run as this user, with the file's defaults filled in."""
         if self.settings is None:
             return []
         configured = [self.settings.agent(each.nick) for each in self.settings.agents]
@@ -293,12 +297,12 @@ class Inventory:
 
     @property
     def teams(self) -> list[TeamConfig]:
-        """Teams whose files are valid."""
+        """The configurations of the teams whose files are valid."""
         return [team for team, _ in self._teams if team is not None]
 
     @cached_property
     def servers(self) -> list[LocalServer]:
-        """Servers that run, and the one that culture.yaml describes."""
+        """The servers that run, and the one that culture.yaml describes."""
         servers = {}
         for name in pid_file.all_running():
             note = pid_file.running(name)
@@ -311,23 +315,26 @@ class Inventory:
 
     @cached_property
     def daemons(self) -> dict[str, daemons.DaemonNote]:
-        """Nick → note of each daemon that runs (its pid, socket and version)."""
+        """What the pid file of each running daemon says (pid, socket, version), by the agent's nick."""
         return daemons.all_running()
 
     @cached_property
     def needed(self) -> list[Needed]:
-        """Programs that the agents and teams need."""
+        """The backends that the agents and teams use, with their programs."""
         return needed_programs(self.agents, self.teams)
 
     def server_at(self, address: ServerAddress) -> LocalServer | None:
-        """Return the local server that listens at this address, or None."""
+        """Return the server of this home folder that listens at an address, or None."""
         if not is_loopback(address.host):
             return None
         servers = [each for each in self.servers if address.port in {port for _, _, port in each.listeners}]
         return servers[0] if servers else None
 
     def links(self, server: LocalServer) -> list[LinkConfig]:
-        """Return the configured links; raise UnreadableBook or Misfit if they are invalid."""
+        """Return the links configured for a server, from culture.yaml and the link file.
+
+        UnreadableBook is raised if the link file cannot be read, Misfit if the links do not fit the server.
+        """
         file = book.path_of(server.config)
         try:
             entries = book.parsed(file, file.read_bytes())
@@ -338,21 +345,21 @@ class Inventory:
         return links
 
     def good_links(self, server: LocalServer) -> list[LinkConfig]:
-        """Return the configured links, or none if they are invalid."""
+        """Return the links configured for a server; empty if they are invalid."""
         try:
             return self.links(server)
         except (UnreadableBook, Misfit, OSError):
             return []
 
     def accounts(self, server: LocalServer) -> AccountFileContents:
-        """Read the accounts of a server, without changing the mode of the file."""
+        """Return the accounts of a server, read without changing the mode of the accounts file."""
         try:
             return account_file.parse(server.config.accounts_file.read_bytes())
         except FileNotFoundError:
             return account_file.empty()
 
     def probe(self, host: str, port: int, tls: bool) -> ProbeResult:
-        """Connect to an address and return the result, cached for all checks."""
+        """Return the result of a test connection to an address, which is made only once."""
         key = (host, port, tls)
         with self._lock:
             turn = self._probing.setdefault(key, threading.Lock())
@@ -384,7 +391,7 @@ def _as_running(note: pid_file.ServerNote) -> ServerConfig | None:
 
 
 def display_path(path: Path) -> str:
-    """Return a path with ``~`` for the user's home folder."""
+    """Return a path with ``~`` in place of the user's home folder."""
     try:
         return f"~/{path.relative_to(Path.home())}"
     except (ValueError, RuntimeError):

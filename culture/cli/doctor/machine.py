@@ -118,7 +118,7 @@ def check_python(scene: Inventory) -> Iterator[Finding]:
 
 
 def judge_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozenset[str]) -> Iterator[Finding]:
-    """Report what is wrong with these versions and SQLite compile options."""
+    """Report versions of Python and SQLite, or SQLite compile options, that may cause trouble."""
     if python[:2] > TRIED:
         yield hint(
             f"Python {_dotted(python)} is newer than what was tried ({_dotted(TRIED)})",
@@ -134,7 +134,7 @@ def judge_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: froz
 
 
 def check_skills(scene: Inventory) -> Iterator[Finding]:
-    """Report agents' programs without the current IRC instructions."""
+    """Report agents whose program lacks the current IRC instructions."""
     missing: dict[tuple[str, str], list[str]] = {}
     others: dict[tuple[str, str], list[str]] = {}
     for agent in scene.agents:

@@ -57,7 +57,7 @@ def check_held_ports(scene: Inventory) -> Iterator[Finding]:
 
 
 def _dialled_addresses(scene: Inventory) -> Iterator[tuple[str, ServerAddress]]:
-    """Yield each address that our programs connect to, with the name of the program."""
+    """Yield each address that our programs connect to, after a phrase that names the program."""
     if scene.settings is not None and scene.settings.agents:
         yield "the agents", scene.settings.server
     for team in scene.teams:
@@ -103,7 +103,7 @@ def _not_running(server: LocalServer, scene: Inventory) -> Iterator[Finding]:
 
 
 def _blocked(host: str, port: int) -> str:
-    """Return why no server could listen at this address, or an empty string if one could."""
+    """Return why no server could listen at this address, or "" if one could."""
     try:
         addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as wrong:
@@ -146,7 +146,7 @@ def check_exposure(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_agents_address(scene: Inventory) -> Iterator[Finding]:
-    """Report agents that look for their server at a wrong address."""
+    """Report agents whose configured server address is wrong."""
     settings = scene.settings
     if settings is None or not settings.agents:
         return
@@ -178,7 +178,10 @@ def check_agents_address(scene: Inventory) -> Iterator[Finding]:
 
 
 def _check_listener(scene: Inventory, server: LocalServer, address: ServerAddress) -> Iterator[Finding]:
-    """Report a listener that differs from what the agents use: TLS, WebSocket, nick prefix."""
+    """Report how a listener differs from what the agents expect: TLS, WebSocket, nick prefix.
+
+    ``address``: that of the agents' server in agents.yaml, at which ``server`` listens.
+    """
     file = display_path(paths.agents_file())
     listener = next(each for each, _, port in server.listeners if port == address.port)
     wants = address.tls or address.fingerprint is not None
@@ -250,7 +253,7 @@ def _check_key(tls: Tls) -> Iterator[Finding]:
 
 
 def check_shown_certificates(scene: Inventory) -> Iterator[Finding]:
-    """Report servers that still use a replaced certificate."""
+    """Report servers that still use a certificate whose file was replaced."""
     for server in scene.servers:
         for listener, host, port in server.listeners if server.note else ():
             if listener.tls is None:
@@ -285,7 +288,10 @@ def check_pinned_fingerprints(scene: Inventory) -> Iterator[Finding]:
 
 
 def _configured_fingerprint(server: LocalServer | None, port: int) -> str | None:
-    """Return the fingerprint of the certificate file that this port's listener uses, or None."""
+    """Return the fingerprint of the certificate file for the server's TLS listener at ``port``.
+
+    None if there is no such listener or the file cannot be read.
+    """
     for listener, _, its_port in server.listeners if server else ():
         if its_port == port and listener.tls is not None:
             return certificate.fingerprint_of(listener.tls.certificate)
@@ -313,7 +319,7 @@ def check_link_file(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_link_secrets(scene: Inventory) -> Iterator[Finding]:
-    """Report links whose secret is short, shared, or not finished rotating."""
+    """Report links whose secret is short, used by several links, or not finished rotating."""
     for server in scene.servers:
         same = defaultdict(list)
         for link in scene.good_links(server):
@@ -344,7 +350,7 @@ def _check_link_secret(link: LinkConfig) -> Iterator[Finding]:
 
 
 def check_peer_certificates(scene: Inventory) -> Iterator[Finding]:
-    """Report peers with another certificate than their link expects."""
+    """Report peers that show another certificate than their link expects."""
     for server in scene.servers:
         for link in scene.good_links(server):
             if link.endpoint is None or link.fingerprint is None:

@@ -10,7 +10,7 @@ from culture.cli.doctor.inventory import Inventory
 
 
 class FindingSeverity(StrEnum):
-    """Severity of a finding, from fine to broken."""
+    """Severity of a finding: ok, hint, warning or error."""
 
     OK = "ok"
     HINT = "hint"
@@ -19,7 +19,7 @@ class FindingSeverity(StrEnum):
 
     @property
     def weight(self) -> int:
-        """Rank of this severity, for comparing."""
+        """Rank of this severity, by which severities are compared; a worse one has a higher rank."""
         return list(FindingSeverity).index(self)
 
 
@@ -37,27 +37,30 @@ class Finding:
 
 
 def ok(what: str) -> Finding:
-    """Return a finding that says this is all right."""
+    """Return a finding that says that ``what`` is all right."""
     return Finding(FindingSeverity.OK, what)
 
 
 def hint(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Return a finding of severity hint: this works, but could be better. ``mend`` repairs it."""
+    """Return a finding of severity hint: ``what`` works, but could be better.
+
+    ``why``: why that matters. ``next``: what to do. ``mend``: a function that repairs it, for --fix.
+    """
     return Finding(FindingSeverity.HINT, what, why, next, mend)
 
 
 def warning(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Return a finding of severity warning: this does not work, or soon will not.
+    """Return a finding of severity warning: ``what`` does not work, or soon will not.
 
-    ``mend`` repairs it.
+    ``why``: why that matters. ``next``: what to do. ``mend``: a function that repairs it, for --fix.
     """
     return Finding(FindingSeverity.WARNING, what, why, next, mend)
 
 
 def error(what: str, why: str, next: str, mend: Callable[[], None] | None = None) -> Finding:
-    """Return a finding of severity error: this cannot work, or is open to strangers.
+    """Return a finding of severity error: ``what`` cannot work, or is open to strangers.
 
-    ``mend`` repairs it.
+    ``why``: why that matters. ``next``: what to do. ``mend``: a function that repairs it, for --fix.
     """
     return Finding(FindingSeverity.ERROR, what, why, next, mend)
 
@@ -68,7 +71,7 @@ PATIENCE = 8.0
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """A check; the part of its name before the dot is its area."""
+    """A check of the doctor: its function and its name, ``area.subject``."""
 
     name: str
     title: str
@@ -77,25 +80,28 @@ class DoctorCheck:
 
     @property
     def area(self) -> str:
-        """Area of this check: the part of its name before the dot."""
+        """The part of this check's name before the dot, under which its findings are printed."""
         return self.name.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """A check and its findings."""
+    """A check and what it found."""
 
     check: DoctorCheck
     findings: tuple[Finding, ...]
 
     @property
     def worst(self) -> FindingSeverity:
-        """Worst severity among the findings of this check."""
+        """The worst severity among the findings of this check; ok without findings."""
         return max((each.severity for each in self.findings), key=lambda each: each.weight, default=FindingSeverity.OK)
 
 
 def run_checks(checks: Sequence[DoctorCheck], scene: Inventory, patience: float = PATIENCE) -> list[CheckOutcome]:
-    """Run the checks in parallel; return their outcomes in the order of the table."""
+    """Run the checks in parallel; return their outcomes in the order of ``checks``.
+
+    A check that takes more than ``patience`` seconds gets a finding that says so.
+    """
     findings: dict[str, tuple[Finding, ...]] = {}
     threads = [threading.Thread(target=_look, args=(check, scene, findings), daemon=True) for check in checks]
     deadline = time.monotonic() + patience
@@ -135,7 +141,7 @@ def _unfinished(check: DoctorCheck, patience: float) -> Finding:
 
 
 def repair(outcome: CheckOutcome) -> CheckOutcome:
-    """Run the safe repairs of a check's findings; return the outcome afterwards."""
+    """Run the repairs of a check's findings that have one; return the outcome afterwards."""
     return replace(outcome, findings=tuple(map(_repair, outcome.findings)))
 
 

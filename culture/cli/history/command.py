@@ -100,7 +100,10 @@ def _excess(
 
 
 def _count(store: Store, what: Excess) -> int:
-    """Count the history entries that pruning would remove."""
+    """Return how many history entries pruning would remove.
+
+    ``what``: a place, and the time before which its entries would go.
+    """
     number = 0
     for each in store.everything(what.place):
         if time_of(each.position) >= what.before:
@@ -132,9 +135,9 @@ def _removed(store: Store, what: Excess, bar: Progress) -> Iterator[int]:
 
 
 def _patiently(store: Store, place: str | None, before: int) -> int:
-    """Remove a place's entries before position ``before``, retrying while the server writes.
+    """Remove the entries of a place before position ``before``; return how many.
 
-    Return how many.
+    It is tried again while the server writes. ``place`` None: all places.
     """
     for _ in range(_TRIES):
         try:
@@ -149,7 +152,7 @@ _PATIENCE = 60.0  # seconds for one channel
 
 
 class SearchQuery(NamedTuple):
-    """Words to search for, and where."""
+    """What to search the history for: words, channels, time and number of results."""
 
     text: str
     channels: list[str]
@@ -188,7 +191,7 @@ def search(
 
 
 def _found(history: OpenHistory, question: SearchQuery) -> list[Kept]:
-    """Return the newest entries that match the query, oldest first."""
+    """Return the newest entries that match the query, sorted oldest first."""
     parsed, limit = query(question.text), question.limit
     places = [history.place(channel) for channel in question.channels] or _channels(history)
     results: list[Kept] = []
@@ -204,9 +207,9 @@ def _channels(history: OpenHistory) -> list[str]:
 
 
 def _private(history: OpenHistory, question: SearchQuery) -> Iterator[Kept]:
-    """Yield the private messages that match.
+    """Yield the private messages that match the query.
 
-    There is no index over conversations, so every entry is read.
+    Private conversations have no index, so every entry of the history is read.
     """
     needles = Query((), tuple(folded(question.text).split()))
     for each in history.store.everything():
@@ -246,13 +249,13 @@ def stats(
 
 
 def shown_gap(gap: Gap) -> str:
-    """Format a gap in the history: how many messages were lost, and when."""
+    """Return a sentence about a gap in the history: how many messages were lost, and when."""
     lost = counted(gap.lost, "message", "messages")
     return f"{lost} between {format_time(gap.since)} and {format_time(gap.until)} could not be stored."
 
 
 def _exact(fact: Stats | Gap) -> dict[str, object]:
-    """Return the fields of a history statistic or gap for --json, with exact times."""
+    """Return the fields of a statistic or a gap for --json, with times in ISO 8601."""
     return {key: format_exact_time(value) if key in _TIMES else value for key, value in fact._asdict().items()}
 
 

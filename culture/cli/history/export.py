@@ -67,14 +67,17 @@ def as_json(entry: Entry) -> str:
 
 
 class TranscriptWriter:
-    """Formats entries like weechat's logs, with the place of each if asked for."""
+    """Formats history entries like the logs of the IRC client weechat.
+
+    ``with_place``: each line also has the channel or conversation.
+    """
 
     def __init__(self, with_place: bool) -> None:
         self._scribe = ChannelLogFormat()
         self._with_place = with_place
 
     def lines(self, entry: Entry) -> Iterator[str]:
-        """Yield the lines of a history entry; none if it was redacted or has no text."""
+        """Yield the lines of text for a history entry; none if it was redacted or has no text."""
         if entry.sort is Sort.REDACTED or entry.verb == "TAGMSG":
             return
         event = event_of(entry)
@@ -85,7 +88,7 @@ class TranscriptWriter:
 
 
 def _place(entry: Entry) -> str:
-    """Return the channel of a history entry, or the two nicks of a private conversation."""
+    """Return the channel of a history entry, or the two parties of a private conversation."""
     one, _, other = entry.place.partition(" ")
     return f"{one[2:]},{other[2:]}" if other else clean(entry.target, Profile.LOG)
 
@@ -98,7 +101,7 @@ class Format(StrEnum):
 
 
 class Part(NamedTuple):
-    """Selection of the history; no places means all channels."""
+    """The part of a history to export: places (none: all channels), private messages, times."""
 
     places: list[str]
     private: bool
@@ -107,7 +110,7 @@ class Part(NamedTuple):
 
     @property
     def only(self) -> str | None:
-        """The only place (channel or conversation) that is selected; None if several are."""
+        """The only channel that the part includes; None if it includes more."""
         return self.places[0] if len(self.places) == 1 and not self.private else None
 
     def has(self, each: Kept) -> bool:
@@ -155,7 +158,10 @@ def _wanted(history: OpenHistory, part: Part, bar: Progress) -> Iterator[Kept]:
 
 @contextmanager
 def _target(path: Path | None) -> Iterator[TextIO]:
-    """Open the output: stdout, or a new file (mode 600) that is deleted if writing fails."""
+    """Yield the output to write to: standard output, or for a path a new file with mode 600.
+
+    The file is deleted if writing fails; the command ends if it existed before.
+    """
     if path is None:
         with open(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="backslashreplace") as out:
             yield out

@@ -41,12 +41,15 @@ class OpenHistory(NamedTuple):
         return None if self.path is None else _schema(self.path)
 
     def entries(self, place: str | None = None) -> int:
-        """Return the number of history entries, in a place or in total."""
+        """Return the number of history entries in a place; None as ``place`` means everywhere."""
         counted = (each for each in self.store.stats() if place is None or fold(each.name) == place)
         return sum(each.messages + each.events for each in counted)
 
     def place(self, channel: str) -> str:
-        """Return the history's name for this channel; end the command if nothing is stored about it."""
+        """Return the name under which the history stores a channel.
+
+        The command ends if nothing is stored about the channel.
+        """
         place = fold(channel)
         if not self.store.exists(place):
             close = nearest(channel, [each.name for each in self.store.stats() if each.name != PRIVATE])
@@ -56,7 +59,7 @@ class OpenHistory(NamedTuple):
 
 @contextmanager
 def open_history(choices: Choices) -> Iterator[OpenHistory]:
-    """Open the selected server's history; errors end the command."""
+    """Yield the history of the selected server; the command ends if it cannot be opened."""
     settings = with_running_options(choices).load().config
     folder = settings.data_dir / "history"
     path = folder / FILE if settings.history.store == "sqlite" else None

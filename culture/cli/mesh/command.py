@@ -33,7 +33,10 @@ from culture.protocol.names import fold, short_name
 
 
 def peer_command(settings: ServerConfig, link: LinkConfig, secret: Path) -> str:
-    """Return the command that makes this link on the other server."""
+    """Return the command to type on the other server, so that it has the same link.
+
+    ``secret``: file with the link's secret.
+    """
     door = _door(settings, link)
     words = ["culture", "mesh", "link", settings.name]
     if link.address is None:
@@ -56,7 +59,10 @@ def peer_command(settings: ServerConfig, link: LinkConfig, secret: Path) -> str:
 
 
 def rotation_commands(settings: ServerConfig, link: LinkConfig, secret: Path | None) -> str:
-    """Return the commands that finish a change of secrets on both servers."""
+    """Return instructions that finish a change of a link's secret on both servers.
+
+    ``secret``: file with the new secret, if there is one.
+    """
     there = ["culture", "mesh", "rotate", settings.name, "--secret-file", str(secret or "FILE")]
     return "\n".join(
         [
@@ -70,7 +76,10 @@ def rotation_commands(settings: ServerConfig, link: LinkConfig, secret: Path | N
 
 
 def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
-    """Return the listener that the other server would connect to: one with TLS, unless the link uses none."""
+    """Return the listener to which the other server of a link would connect; None if none fits.
+
+    One with TLS is preferred, unless the link uses none.
+    """
     plain = [each for each in settings.listen if each.tls is None and not each.websocket]
     encrypted = [each for each in settings.listen if each.tls is not None and not each.websocket]
     doors = plain if link.tls is False else encrypted + plain
@@ -78,10 +87,7 @@ def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
 
 
 def _address(door: Listen | None) -> str:
-    """Return host:port of a listener.
-
-    HOST stands for a name under which others know this machine.
-    """
+    """Return host:port of a listener for use on another machine; HOST or PORT if unknown."""
     if door is None:
         return "HOST:PORT"
     host = door.host if door.is_loopback else "HOST"

@@ -56,12 +56,12 @@ _KINDS = ("machine", "person")
 
 
 class NoCode(Exception):
-    """The text is not a complete invitation code."""
+    """A text is not a complete invitation code; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class InviteCode:
-    """Contents of a code: the inviting server, its certificate, who is invited, one-time key."""
+    """Contents of an invitation code: server, its certificate, who is invited, one-time key."""
 
     kind: Kind
     server: str
@@ -78,7 +78,7 @@ class InviteCode:
 
     @classmethod
     def parse(cls, word: str) -> "InviteCode":
-        """Parse a code; raise NoCode if it is incomplete or invalid."""
+        """Return the contents of an invitation code; raise NoCode if it is incomplete or invalid."""
         try:
             if not word.startswith(_MARK):
                 raise ValueError(f"each begins with {_MARK}")
@@ -95,7 +95,10 @@ class InviteCode:
         return code
 
     def _verify(self) -> None:
-        """Validate all fields: anybody can make a code, and its fields are printed and stored."""
+        """Raise an error if a field is invalid.
+
+        Anybody can make a code, and its fields are printed and stored.
+        """
         server_name(self.server)
         endpoint(self.address)
         if self.fingerprint:
@@ -107,7 +110,10 @@ class InviteCode:
 
 
 def _decoded(data: str) -> bytes:
-    """Decode the letters of a code after its mark; ValueError if the checksum does not match."""
+    """Return the bytes in the letters of an invitation code after ``inv1_``.
+
+    ValueError is raised if the checksum does not match.
+    """
     try:
         raw = base64.b64decode(data + "=" * (-len(data) % 4), b"-_", validate=True)
     except ValueError:
@@ -263,7 +269,10 @@ def _seconds(text: str) -> float:
 
 
 def _check_machine(settings: ServerConfig, peer: str | None, trust: dict[str, object]) -> None:
-    """End the command if a link with this trust is not possible, before the other server tries it."""
+    """End the command if the invited server could not link with these settings.
+
+    ``peer``: its name, None for any server. ``trust``: the link's settings for trust and channels.
+    """
     link_config({"name": peer or "anybody", "secret": "x" * 32, **trust})
     if peer is not None and short_name(fold(peer)) in links_of(settings):
         fail(f"{peer} is linked already; `culture mesh unlink {peer}` removes that link")
@@ -284,7 +293,7 @@ def _check_person(settings: ServerConfig, person: str, others: list[object]) -> 
 
 
 def _create_link_file(settings: ServerConfig) -> None:
-    """Create the link file; a server without links needs a second to notice it."""
+    """Create the link file if it is missing, and wait until a running server has noticed it."""
     path = book.path_of(settings)
     if path.exists():
         return
@@ -294,7 +303,10 @@ def _create_link_file(settings: ServerConfig) -> None:
 
 
 def _reachable_listener(settings: ServerConfig, address: str | None) -> tuple[Listen, str]:
-    """Return the listener that invited servers or people use, and its address as they know it."""
+    """Return the listener for the invited, and the address at which they reach it.
+
+    ``address``: what the person gave for --address. The command ends if there is no safe one.
+    """
     doors = _doors(settings)
     encrypted = sorted((each for each in doors if each[0].tls is not None), key=lambda each: is_loopback(each[0].host))
     if address is not None:
@@ -322,7 +334,7 @@ def _doors(settings: ServerConfig) -> list[tuple[Listen, int]]:
 
 
 def _outgoing_address() -> str:
-    """Return the address from which this machine reaches other machines, or 127.0.0.1 if it reaches none."""
+    """Return the IPv4 address with which this machine reaches others; 127.0.0.1 if none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_ANYWHERE)
@@ -332,7 +344,7 @@ def _outgoing_address() -> str:
 
 
 def _listener_steps(host: str) -> str:
-    """Return the commands that make a listener which others can reach."""
+    """Return instructions to make a listener with TLS that other machines can reach as ``host``."""
     return (
         f"Type `culture server cert --name {shlex.quote(host)}`, put the lines it prints into culture.yaml, "
         "`culture server restart`, and invite again."
@@ -340,7 +352,7 @@ def _listener_steps(host: str) -> str:
 
 
 def _print_page_link(settings: ServerConfig, person: str, key: str) -> None:
-    """Print a link that accepts the invitation in a browser, if the web page runs."""
+    """Print a link by which a person accepts an invitation in a browser, if the web page runs."""
     # Takes long to load, and only this needs it.
     note = import_module("culture.cli.web.process").running(settings.name)
     if note is not None and note.url:

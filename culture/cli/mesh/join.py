@@ -46,7 +46,7 @@ from culture.transport.one_shot import RequestDeclined, ask_once
 
 
 def store_login(code: InviteCode, nick: str, token: str) -> str:
-    """Store the token of the new account; return text on how to connect."""
+    """Store the token of the new account; return a text for people on how to connect."""
     _keep(nick, token)
     return "\n".join(
         [
@@ -65,9 +65,9 @@ def _keep(nick: str, token: str) -> None:
 
 
 def _command_line(code: InviteCode, nick: str) -> list[str]:
-    """Return lines on how to use `culture say`.
+    """Return lines for people on how to use `culture say` with the server that invited them.
 
-    Write agents.yaml with this server if there is no such file.
+    agents.yaml is written with that server if there is no such file.
     """
     host, port = endpoint(code.address)
     address = {"name": code.server, "host": host, "port": port}
@@ -149,9 +149,9 @@ def join(
 
 
 def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, channel: list[str] | None) -> LinkConfig:
-    """Return the link that the invitation makes.
+    """Return the link that an invitation makes, before its one-time key is used.
 
-    Mistakes end the command before its one-time key is used.
+    The command ends if the invitation, ``trust`` or ``channel`` do not fit this server.
     """
     if short_name(fold(code.server)) in links_of(settings):
         fail(f"{code.server} is linked already; `culture mesh unlink {code.server}` removes that link first")
@@ -171,7 +171,7 @@ def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, cha
 def _checked_link(
     settings: ServerConfig, fields: dict[str, str], trust: Trust | None, channel: list[str] | None
 ) -> LinkConfig:
-    """Return a link with these fields and this trust, after checking it together with the server's other links."""
+    """Return a link with these fields, trust and channels; end the command if it is invalid."""
     link = link_config({**{key: value for key, value in fields.items() if value}, **trust_settings(trust, channel)})
     try:
         book.check(settings, [*links_of(settings).values(), link])
@@ -212,7 +212,7 @@ def _join_person(code: InviteCode, from_stdin: bool) -> None:
 
 
 def _is_valid_login(code: InviteCode, nick: str, token: str) -> bool:
-    """Whether nick and token from a foreign server are safe to use here as a file name and its content."""
+    """Whether nick and token, sent by a foreign server, are safe as file name and file content."""
     own = (fold(code.name), fold(f"{short_name(code.server)}-{code.name}"))
     return valid_nick(nick, _LONGEST_NICK) and fold(nick) in own and _TOKEN.fullmatch(token) is not None
 

@@ -29,7 +29,7 @@ TAKEN_UP = 1.5
 
 
 class Trust(StrEnum):
-    """Trust level of a link: how far its users are believed here."""
+    """Trust level of a link: how far this server believes the peer's users and statements."""
 
     FULL = "full"
     NO_AUTHORITY = "no_authority"
@@ -56,7 +56,10 @@ _CONSEQUENCE = {
 
 
 def describe_trust(trust: str, channels: Collection[str], name: str) -> str:
-    """Return what a trust level allows, and how to lower it."""
+    """Return sentences for people: what a trust level allows, and how to choose a lower one.
+
+    ``name``: the server at the other end.
+    """
     text = f"Trust {trust}: {_CONSEQUENCE[Trust(trust)].format(channels=', '.join(channels))}."
     if trust != Trust.FULL:
         return text
@@ -65,7 +68,11 @@ def describe_trust(trust: str, channels: Collection[str], name: str) -> str:
 
 
 def ask_trust(trust: Trust | None, channels: list[str] | None, whose: str) -> Trust | None:
-    """Return the trust level of the option, else ask the person at the terminal."""
+    """Return the trust level of the option, or else what the person at the terminal chooses.
+
+    ``whose``: the server at the other end. None if only channels are given, for level restricted. The command ends
+    if there is no terminal to ask at.
+    """
     if trust is not None or channels:
         return trust
     if not sys.stdin.isatty():
@@ -91,15 +98,12 @@ def ask_trust(trust: Trust | None, channels: list[str] | None, whose: str) -> Tr
 
 
 def server_of(config: Path | None, name: str | None, data_dir: Path | None) -> ServerConfig:
-    """Return the selected server's configuration, with the options it runs with."""
+    """Return the configuration of the selected server, with the options it runs with."""
     return with_running_options(require_clear_choice(Choices(config, name=name, data_dir=data_dir))).load().config
 
 
 def settings_of(config: Path | None, name: str | None, data_dir: Path | None) -> ServerConfig:
-    """Return the selected server's configuration.
-
-    End the command if that server cannot have links.
-    """
+    """Return the configuration of the selected server; end the command if it cannot have links."""
     settings = server_of(config, name, data_dir)
     if settings.nick_prefix != "required":
         fail("links need nick_prefix: required, since nicks are unique in the mesh by their prefix")
@@ -107,7 +111,7 @@ def settings_of(config: Path | None, name: str | None, data_dir: Path | None) ->
 
 
 def links_of(settings: ServerConfig) -> dict[str, LinkConfig]:
-    """Return short name → link, from culture.yaml and the link file."""
+    """Return the links of a server by short name, from culture.yaml and the link file."""
     try:
         return book.merged(settings.links, Book(book.path_of(settings)).read())
     except UnreadableBook as error:
@@ -125,18 +129,21 @@ def find_link(settings: ServerConfig, peer: str) -> LinkConfig:
 
 
 def with_link(entries: Entries, link: LinkConfig) -> Entries:
-    """Return the entries with this link added or replaced."""
+    """Return the contents of the link file with a link added, or replaced if it was there."""
     return Entries({**entries.links, link.short_name: link}, entries.unlinked - {link.short_name})
 
 
 def without_link(entries: Entries, name: str) -> Entries:
-    """Return the entries with this link removed, even if culture.yaml names it."""
+    """Return the contents of the link file without a link, marked as removed if in culture.yaml."""
     links = {key: link for key, link in entries.links.items() if key != name}
     return Entries(links, entries.unlinked | {name})
 
 
 def change_links(settings: ServerConfig, change: Callable[[Entries], Entries]) -> None:
-    """Change the link file; end the command if the result would be invalid."""
+    """Replace the contents of a server's link file by what ``change`` returns for them.
+
+    The command ends, and nothing is written, if the result is invalid.
+    """
 
     def checked_entries(entries: Entries) -> Entries:
         changed = change(entries)
@@ -166,15 +173,12 @@ def link_config(fields: dict[str, Any]) -> LinkConfig:
 
 
 def when_effective(settings: ServerConfig) -> str:
-    """Return the end of a sentence on when a change of links takes effect.
-
-    Empty if it is at once.
-    """
+    """Return the end of a sentence on when a change of links takes effect; "" if at once."""
     return "" if pid_file.running(settings.name) else f", once {settings.name} runs"
 
 
 def trust_settings(trust: Trust | None, channels: list[str] | None) -> dict[str, Any]:
-    """Return a link's settings for trust and channels; only level restricted has channels."""
+    """Return the fields of a link for trust and channels; only level restricted has channels."""
     is_open = trust is not None and trust is not Trust.RESTRICTED
     return {"trust": trust and trust.value, "channels": channels or ([] if is_open else None)}
 
@@ -183,9 +187,9 @@ _STATES = {"waiting": "waiting for it to dial", "not running": "not linked, sinc
 
 
 def link_states(settings: ServerConfig) -> list[dict[str, Any]]:
-    """Return one row for each link's state, as written by the running server.
+    """Return the state of each link as a dict, as the running server has written it.
 
-    Empty if it does not run.
+    Empty if the server does not run.
     """
     try:
         data = json.loads(status.path_of(settings).read_bytes())
@@ -196,19 +200,19 @@ def link_states(settings: ServerConfig) -> list[dict[str, Any]]:
 
 
 def idle_state(link: LinkConfig) -> dict[str, Any]:
-    """Return the state row of a link whose server does not run."""
+    """Return the state of a link, as a dict, while the server does not run."""
     row = {"name": link.name, "address": link.address, "trust": link.trust, "state": "not running"}
     return {**row, "channels": list(link.channels)}
 
 
 def describe_link(link: LinkConfig) -> str:
-    """Describe a configured link: ``thor is dialled at 10.0.0.2:6697, trust full``."""
+    """Return a phrase about a configured link: ``thor is dialled at 10.0.0.2:6697, trust full``."""
     how = f"is dialled at {link.address}" if link.address else "is let in when it dials"
     return f"{link.name} {how}, {_trust(link.trust, link.channels)}"
 
 
 def describe_state(row: dict[str, Any]) -> str:
-    """Describe a link's state: ``thor  linked for 3h, at 10.0.0.2:6697, trust full, …``."""
+    """Return a line on a link's state: ``thor  linked for 3h, at 10.0.0.2:6697, trust full, …``."""
     facts = [_STATES.get(row["state"], row["state"])]
     if row.get("since"):
         facts[0] += f" for {_ago(time.time() - row['since'])}"

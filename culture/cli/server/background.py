@@ -20,12 +20,15 @@ _CONNECTING = 1.0
 
 
 def culture_command(*words: str) -> list[str]:
-    """Return the arguments that run ``culture`` with these words as a new process."""
+    """Return the command line that runs ``culture`` with these arguments as a new process."""
     return [sys.executable, "-m", "culture", *words]
 
 
 def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> pid_file.ServerNote:
-    """Start the server as a background process, and return when it accepts connections."""
+    """Start the server as a background process; return what its pid file says once it answers.
+
+    ``options``: arguments for the new process. EndedEarly is raised if it exits before.
+    """
     log = paths.log_file(server)
     command = culture_command("server", "start", "--foreground", *options)
     process = BackgroundProcess(server, command, log, launch=launch)
@@ -43,9 +46,9 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
 
 
 def holder(address: ServerAddress) -> PortHeld | None:
-    """Return the other local user who holds the server's port.
+    """Return the PortHeld error if another user of this machine listens on the server's port.
 
-    None if our user does, or with TLS.
+    None if our own user does, or nobody, or if TLS proves the server's identity.
     """
     if address.tls or address.fingerprint is not None:
         return None
@@ -64,7 +67,10 @@ def holder(address: ServerAddress) -> PortHeld | None:
 
 
 def check_server(address: ServerAddress, file: str = "agents.yaml") -> None:
-    """End the command if no server answers, or another local user holds its port."""
+    """End the command if no server answers, or another user of this machine has its port.
+
+    ``file``: the file that names the address, for the error message.
+    """
     if not accepts((address.host, address.port)):
         fail(
             f"no server answers at {address.host} port {address.port}. Start it with `culture server start`, or "
@@ -75,7 +81,7 @@ def check_server(address: ServerAddress, file: str = "agents.yaml") -> None:
 
 
 def accepts(address: tuple[str, int]) -> bool:
-    """Whether something accepts connections at an address."""
+    """Whether some process accepts TCP connections at an address."""
     try:
         socket.create_connection(address, timeout=_CONNECTING).close()
     except OSError:

@@ -89,7 +89,7 @@ def backup(
 
 
 def stamp(at: float) -> str:
-    """Format a time for a file name."""
+    """Return a time (seconds since 1970) in the form used in file names."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
 
 
@@ -98,7 +98,10 @@ def _kind(settings: ServerConfig) -> str:
 
 
 def _sources(settings: ServerConfig, folder: Path, config: Path, with_tls: bool) -> Iterator[Source]:
-    """Yield the files to save; the configuration first, since a restore reads it first."""
+    """Yield the files to save; the configuration first, since a restore needs it first.
+
+    ``folder``: the data folder. ``with_tls``: include certificates and keys.
+    """
     if config.is_file():
         yield Source(config, CONFIG)
     if settings.accounts_file.is_file():
@@ -184,7 +187,10 @@ def _read_manifest(file: Path) -> tuple[Manifest, bytes | None]:
 
 
 def _settings(choices: Choices, config_text: bytes | None) -> tuple[ServerConfig, bool]:
-    """Return the server's configuration, and whether it was read from the backup since this machine has none."""
+    """Return the server's configuration, and whether it comes from the backup.
+
+    It does if this machine has no configuration file. ``config_text``: the file in the backup.
+    """
     file = choices.config or paths.server_file()
     if file.exists() or config_text is None:
         return choices.load().config, False
@@ -198,7 +204,10 @@ def _settings(choices: Choices, config_text: bytes | None) -> tuple[ServerConfig
 
 @contextmanager
 def _stopped(server: str, note: pid_file.ServerNote | None) -> Iterator[None]:
-    """Stop the running server during the block, and start it again even after an error."""
+    """Stop a running server during the block, and start it again, even after an error.
+
+    ``note``: what its pid file says; None if it does not run.
+    """
     if note is None:
         yield
         return
@@ -235,7 +244,10 @@ def _put_in_place(new: Unpacked, settings: ServerConfig, folder: Path, now: str)
 
 
 def _keep_revoked(new: Path, settings: ServerConfig) -> None:
-    """Revoke in the restored accounts those accounts that were revoked after the backup."""
+    """Revoke, in the restored accounts, those that were revoked after the backup was made.
+
+    ``new``: the file with the restored accounts.
+    """
     try:
         names = restoring.keep_revoked(new, settings.accounts_file, settings.account_prefix)
     except AccountsError as error:
@@ -248,7 +260,10 @@ def _keep_revoked(new: Path, settings: ServerConfig) -> None:
 
 
 def _unused_folder(folder: Path, now: str) -> Path:
-    """Return a path that does not exist, where the former data folder can be moved."""
+    """Return an unused path beside ``folder`` to which the former data can be moved.
+
+    ``now``: the time, as it is used in file names.
+    """
     names = (f"{folder.name}.before-{now}{further}" for further in chain([""], (f"-{number}" for number in count(2))))
     return next(path for path in map(folder.with_name, names) if not path.exists())
 

@@ -24,7 +24,7 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class ServerNote(ProcessNote):
-    """What a running server publishes about itself."""
+    """What the pid file of a running server says about it."""
 
     data_dir: str
     shutdown_timeout: float
@@ -41,11 +41,10 @@ class ServerNote(ProcessNote):
 
 @contextmanager
 def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[ServerNote]]:
-    """Hold the pid file as the running server of that name.
+    """Hold the pid file as the server of that name; ``StartError`` if another process does.
 
-    ``StartError`` if another process does.
-
-    After an exception the note stays: from it `culture up` knows whether the server was asked to stop.
+    If the block raises an exception, the contents of the file stay: from them `culture up` knows whether the server
+    was asked to stop.
     """
     path, log = paths.pid_file(config.name), paths.log_file(config.name)
     note = ServerNote(
@@ -67,7 +66,7 @@ def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[Ser
 
 
 def already_running(server: str, note: ServerNote | None) -> str:
-    """Return the error message for starting a server that runs already."""
+    """Return the error message for starting a server that runs; ``note``: its pid file."""
     pid = f" (pid {note.pid})" if note else ""
     return (
         f"{server} is running already{pid}. Look at it with `culture server status`, or use `culture server restart`."
@@ -75,12 +74,15 @@ def already_running(server: str, note: ServerNote | None) -> str:
 
 
 def running(server: str) -> ServerNote | None:
-    """Return the note of the running server, or None; only a locked pid file counts."""
+    """Return what the pid file of a running server says; None if it does not run.
+
+    It runs only if a process holds a lock on the file.
+    """
     return pid_file.running(paths.pid_file(server), ServerNote)
 
 
 def was_told_to_stop(server: str) -> bool:
-    """Whether a server that died without removing its pid file had received a request to stop."""
+    """Whether a server that died without removing its pid file had been asked to stop."""
     note = pid_file.last_note(paths.pid_file(server), ServerNote)
     return note is not None and note.stopping
 
@@ -91,7 +93,10 @@ def all_running() -> list[str]:
 
 
 def end(server: str, grace: float = GRACE) -> bool | None:
-    """Stop the server and wait for its process; return whether it exited, None if none ran."""
+    """Stop the server and wait for its process; return whether it exited, None if none ran.
+
+    ``grace``: seconds to wait in addition to the server's own timeout.
+    """
     note = running(server)
     if note is None:
         return None

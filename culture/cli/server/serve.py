@@ -32,7 +32,10 @@ Load = Callable[[], ServerConfig]
 
 
 def serve(load: Load, *, options: Sequence[str] = ()) -> None:
-    """Run the server until SIGTERM or SIGINT; ``load`` reads the configuration, again on SIGHUP."""
+    """Run a server in this process until SIGTERM or SIGINT.
+
+    ``load`` reads the configuration, at the start and on SIGHUP. ``options``: arguments with which it was started.
+    """
     start_logging()
     config = load()
     rotate_own_log(paths.log_file(config.name), copies=LOG_COPIES)
@@ -54,7 +57,7 @@ def _prepare_process() -> None:
 
 
 class _Run:
-    """One run of a server, and its signal handlers."""
+    """One run of a server in this process, with its signal handlers."""
 
     def __init__(self, config: ServerConfig, load: Load, pid_file: PidFile[ServerNote], poller: Poller) -> None:
         self._config = config
@@ -65,7 +68,7 @@ class _Run:
         self._ircd.reload = self._fresh
 
     async def until_told(self) -> None:
-        """Serve until a signal comes; then send clients their queued messages and disconnect them."""
+        """Serve until a signal comes; then send clients what is queued for them and disconnect them."""
         self._heed_signals()
         async with self._ircd.running():
             addresses = [(each.host, port) for each, port in zip(self._config.listen, self._ircd.ports, strict=True)]

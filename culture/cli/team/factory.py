@@ -28,7 +28,10 @@ from culture.wiki.queue import QueuedWiki
 
 
 def launcher(config: TeamConfig) -> Launch:
-    """Return a function that starts a member's daemon and gives the member an account that is not always on."""
+    """Return a function that starts the daemon of a member by nick, with an account for it.
+
+    The account is not always on: it is present only while the daemon is connected.
+    """
 
     def launch(nick: str) -> BackgroundProcess:
         try:
@@ -41,7 +44,10 @@ def launcher(config: TeamConfig) -> Launch:
 
 
 async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamContext:
-    """Build the parts of a team, without starting them."""
+    """Return the parts of a team, not started: journal, members, wiki, IRC connection.
+
+    ``launch``: starts the daemon of a member, by default ``launcher(config)``.
+    """
     folder, project = paths.team_dir(config.slug), config.project_dir
     server = _server_name(config)
     nick = f"{server}-team-{config.slug}"
@@ -87,14 +93,14 @@ def _server_name(config: TeamConfig) -> str:
 
 
 async def _remote(config: TeamConfig) -> str | None:
-    """Return the git remote to push to: the configured one, else origin if that exists, else None."""
+    """Return the git remote to which a team pushes: as configured, or origin; None if neither."""
     if config.remote is not None:
         return config.remote
     return "origin" if "origin" in (await git(config.project_dir, "remote")).split() else None
 
 
 def _wiki(config: TeamConfig) -> WikiClient:
-    """Return the client of the team's wiki: of the local wiki, or of the one another host serves."""
+    """Return the client of the team's wiki, which is on this machine or behind an MCP address."""
     folder = wiki_folder(config)
     if folder is None:
         try:

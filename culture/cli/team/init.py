@@ -91,7 +91,10 @@ def init(
 
 
 def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
-    """Return a name for the EM: the default, unless a team, an agent or an account has or had that name."""
+    """Return a name for the team's EM: the default, or a variant of it that nobody has or had.
+
+    ``folder``: that of the team. A team that already has an EM keeps its name.
+    """
     if (own := read_state(folder).em) is not None:
         return own.name  # the team is older than its file
     server = short_name(address.name) if address.name else ""
@@ -99,7 +102,10 @@ def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
     used_names = [*configured, *names_of_other_teams(folder, server, past=True)]
 
     def is_known(name: str) -> bool:
-        """Whether this nick has an inbox file here, or belongs to an account, revoked or not."""
+        """Whether the nick made from ``name`` has an inbox file here or belongs to an account.
+
+        Revoked accounts count too.
+        """
         nick = f"{server}-{name}"
         return paths.inbox_file(nick).exists() or agent_login.has_account(nick, address)
 
@@ -113,7 +119,10 @@ def _roles() -> tuple[str, ...]:
 
 
 def _project(folder: Path) -> tuple[Path, str]:
-    """Return the root of the repository and its current branch."""
+    """Return the root of the git repository that contains a folder, and its main branch.
+
+    The command ends if there is no repository.
+    """
     try:
         root = Path(asyncio.run(git(folder, "rev-parse", "--show-toplevel")).strip())
         branch = asyncio.run(main_branch(root))

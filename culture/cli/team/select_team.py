@@ -26,12 +26,15 @@ Slug = Annotated[
 
 
 def team_slugs() -> list[str]:
-    """Return the slugs of all teams."""
+    """Return the slugs (short names) of all teams in this home folder, sorted."""
     return sorted(file.parent.name for file in (paths.home() / "team").glob(f"*/{TEAM}"))
 
 
 def select_team(slug: str | None) -> TeamConfig:
-    """Return the configuration of the team with this slug, else of this folder's team, else of the only one."""
+    """Return the configuration of the team with this slug; the command ends if it is unknown.
+
+    None means the team of this folder's project, or else the only team.
+    """
     return (
         load_team(paths.team_dir(slug or _default_slug()) / TEAM).config
         if slug is None or slug in team_slugs()
@@ -40,19 +43,23 @@ def select_team(slug: str | None) -> TeamConfig:
 
 
 def orchestrator_pid(slug: str) -> int | None:
-    """Return the pid of the team's orchestrator, or None."""
+    """Return the pid of a team's running orchestrator; None if it does not run."""
     return holder_of(paths.team_dir(slug) / FILE)
 
 
 def socket_name(slug: str) -> str:
-    """Return the name of the orchestrator's socket."""
+    """Return the name of the socket on which a team's orchestrator takes requests."""
     return f"team-{slug}"
 
 
 def ask_orchestrator(
     slug: str, verb: str, fields: Mapping[str, object] | None = None, patience: float = PATIENCE
 ) -> dict[str, object]:
-    """Send a request to the orchestrator and return its answer; end the command if it refuses."""
+    """Send a request to a team's orchestrator and return its answer.
+
+    ``verb``: kind of the request. ``fields``: its arguments. ``patience``: limit in seconds. The command ends if
+    the orchestrator refuses or does not run.
+    """
     try:
         answer = call(socket_name(slug), verb, fields, patience=patience)
     except NoDaemon:
@@ -78,7 +85,10 @@ def _default_slug() -> str:
 
 
 def teams_of_folder(folder: Path) -> list[str]:
-    """Return the teams of a folder's project; for a task's worktree only that task's team."""
+    """Return the slugs of the teams whose project contains a folder.
+
+    For a folder in a task's worktree this is only the team with that task.
+    """
     depths: dict[str, int] = {}
     for slug in team_slugs():
         config = load_team(paths.team_dir(slug) / TEAM).config

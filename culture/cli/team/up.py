@@ -59,7 +59,7 @@ def down(
 
 
 def end(slug: str) -> bool:
-    """Stop the orchestrator but not the team members; return whether its process has exited."""
+    """Stop a team's orchestrator, but not the members; return whether its process has exited."""
     _stop(slug)
     return orchestrator_pid(slug) is None
 

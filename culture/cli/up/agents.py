@@ -38,7 +38,7 @@ _NO_AGENT = ("none", "no")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A backend that could be used at once, and its program."""
+    """A backend that could be used at once, with its program."""
 
     backend: str
     program: str
@@ -68,14 +68,14 @@ def _options(backend: str, program: Found) -> dict[str, object]:
 
 
 def _may_run(backend: str) -> bool:
-    """Whether this user can run the backend; Claude Code refuses root outside a sandbox."""
+    """Whether this user can run the backend; Claude Code refuses root outside of a sandbox."""
     return backend != "claude" or os.geteuid() != 0 or os.environ.get("IS_SANDBOX") == "1"
 
 
 def ask_budget(what: str, option: float | None) -> float | None:
-    """Return the dollars per day that a new agent may spend: the option, else what the person types.
+    """Return how many dollars a day a new agent may spend: the option, or what the person types.
 
-    None if the person wants no agent.
+    ``what``: a sentence about the agent, to print. None if the person wants no agent.
     """
     if option is not None or not sys.stdin.isatty():
         return USD_PER_DAY if option is None else option
@@ -104,17 +104,15 @@ _MOST_NAMES = 100
 
 @dataclass(frozen=True, slots=True)
 class UpAgents:
-    """The agents of a server, and the address at which they reach it."""
+    """The agents that belong to a server, and the address at which they reach it."""
 
     server: ServerConfig
     at: ServerAddress
 
     def add_for(self, folder: Path, usd_per_day: float | None) -> str | None:
-        """Add an agent for a folder to agents.yaml unless one works there.
+        """Add an agent for a folder to agents.yaml, unless one works there; return its nick or None.
 
-        Return the new nick or None.
-
-        If no backend with a model is ready, it adds the scripted guide, once.
+        Without a ready backend that has a model, the scripted guide is added, once.
         """
         settings = load()
         if self._of_folder(settings, folder) is not None or (settings.agents and _is_no_project(folder)):
@@ -135,7 +133,7 @@ class UpAgents:
         return nick
 
     def to_start(self) -> list[str]:
-        """Return the nicks of agents that do not run and can log in."""
+        """Return the nicks of this server's agents that do not run and have a login."""
         store = AccountStore(self.server.accounts_file, self.server.account_prefix)
         return [nick for nick in self._ours(load()) if pidfile.running(nick) is None and _has_login(nick, store)]
 
@@ -155,9 +153,9 @@ class UpAgents:
         return next((each.nick for each in settings.agents if each.nick in ours and each.directory == folder), None)
 
     def _add_guide(self) -> str:
-        """Add the scripted guide and a second scripted agent, which shows the loop guard.
+        """Add two scripted agents to agents.yaml and return the nick of the first, the guide.
 
-        Return the guide's nick.
+        The second one shows the loop guard.
         """
         nick, other = self._nick(GUIDE), self._nick(PARROT)
         short = {"max_hops": 4, "cool_down": "1s"}
@@ -175,7 +173,7 @@ class UpAgents:
         return nick
 
     def _free_nick(self, backend: str, folder: Path) -> str:
-        """Return an unused nick for an agent: ``spark-claude``, else with the folder's name, else with a number."""
+        """Return an unused nick for an agent: ``spark-claude``, with the folder's name, or a number."""
         store = AccountStore(self.server.accounts_file, self.server.account_prefix)
         used = {fold(agent.nick) for agent in load().agents}
         name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")
@@ -192,20 +190,23 @@ class UpAgents:
 
 
 def belongs(nick: str, server: ServerConfig) -> bool:
-    """Whether an agent's nick has the prefix of this server."""
+    """Whether an agent belongs to a server, by the prefix of its nick.
+
+    Any agent does if nicks have no prefix on that server.
+    """
     return not server.account_prefix or fold(owner(nick)) == fold(server.account_prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Agents that are starting: nick → daemon process."""
+    """Agents that are starting, with the process of each daemon, by nick."""
 
     begun: Mapping[str, BackgroundProcess]
 
     def wait(self, here: Callable[[str], None]) -> list[str]:
-        """Wait until all agents are ready or have failed; return the nicks of those that are ready.
+        """Wait until each agent is ready or has failed; return the nicks of those that are ready.
 
-        Calls ``here`` with each nick that is ready, and prints why others failed.
+        ``here`` is called with each nick that is ready; for the others the reason is printed.
         """
 
         broken_off = Event()
@@ -225,7 +226,10 @@ class Starting:
 
 
 def launch_agents(nicks: Iterable[str], at: ServerAddress, how: Launch) -> Starting:
-    """Start the daemons of these agents in parallel, and return without waiting."""
+    """Start the daemons of agents in parallel and return without waiting until they are ready.
+
+    ``at``: address of their server. ``how`` starts a process.
+    """
     return Starting({nick: daemon_launch.launch(nick, at=at, how=how) for nick in nicks})
 
 
@@ -254,5 +258,5 @@ def _has_login(nick: str, store: AccountStore) -> bool:
 
 
 def _is_no_project(folder: Path) -> bool:
-    """Whether the folder is the home folder or the root, where no agent should work."""
+    """Whether a folder is the user's or culture's home folder or the root: no agent works there."""
     return folder in (Path.home(), Path(folder.anchor), paths.home())

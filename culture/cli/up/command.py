@@ -75,7 +75,7 @@ def up(
 
 
 def _elsewhere(choices: Choices, port: int) -> str:
-    """Return a sentence on how to move the server to another port, such as ``port``."""
+    """Return a sentence for people on how to move the server to another port, such as ``port``."""
     if choices.config is not None or (first_run.is_own_config(choices) and not first_run.has_single_listener(choices)):
         return (
             f"Write another port, such as {port}, under `listen:` in {choices.config or paths.server_file()} and, "
@@ -87,7 +87,7 @@ def _elsewhere(choices: Choices, port: int) -> str:
 def _refuse_port(choices: Choices) -> None:
     """End the command if the server cannot listen on the port of the options.
 
-    Port 0 always works.
+    Nothing is checked without that option or for port 0, which means any free port.
     """
     if not choices.port:
         return
@@ -108,7 +108,7 @@ def _refuse_port(choices: Choices) -> None:
 
 
 class UpRun:
-    """One run of `culture up`: starts everything, waits, and stops it."""
+    """One run of `culture up`: starts everything, stays in the terminal, and stops it again."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class UpRun:
     def whole(self, choices: Choices, *, web: bool, agent: bool, budget: float | None) -> int:
         """Start server, web page and agents, stay in the terminal until the end, and stop them.
 
-        Restarts a server that dies. Returns the exit code.
+        A server that dies is restarted. ``budget``: dollars a day for a new agent. Returns the exit code.
         """
         try:
             self._start_server(choices)
@@ -156,14 +156,17 @@ class UpRun:
         return self._end()
 
     def greet(self, how: str) -> None:
-        """Print that the server is up, and how to stop it."""
+        """Print the server's name, ``how`` ("is up") and pid, and how to stop the server."""
         note = pid_file.running(self._settings.name)
         pid = f" (pid {note.pid})" if note else ""
         stops = "`culture down` stops it" if self._in_background else "Ctrl-C stops it"
         typer.echo(f"{self._settings.name} {how}{pid}; {stops}.\n")
 
     def begin_beside(self, *, web: bool, agent: bool, budget: float | None) -> int:
-        """Start web page and agents, print how to connect to the server, and return the exit code."""
+        """Start web page and agents, print how to connect to the server, and return the exit code.
+
+        ``web``, ``agent``: whether to start these. ``budget``: dollars a day for a new agent.
+        """
         note = pid_file.running(self._settings.name)
         addresses = note.addresses if note else ()
         beside_us = ThreadPoolExecutor(1)
@@ -201,7 +204,7 @@ class UpRun:
         self._write_port_down(choices)
 
     def _write_port_down(self, choices: Choices) -> None:
-        """Write the port of the options into the configuration files, from which other commands read it."""
+        """Write the port of the options into culture.yaml and agents.yaml, for later commands."""
         if not choices.port or not first_run.has_single_listener(choices):
             return
         files = []
@@ -217,7 +220,10 @@ class UpRun:
             typer.echo(f"Running agents still use the old port: `culture restart {' '.join(sorted(behind))}`.")
 
     def _begin_agents(self, addresses: tuple[tuple[str, int], ...], budget: float | None) -> Starting:
-        """Begin to start this server's agents that do not run; return them without waiting."""
+        """Begin to start this server's agents that do not run; return them without waiting.
+
+        ``addresses``: where the server listens. ``budget``: dollars a day for a new agent.
+        """
         at = plain_listener(self._settings, addresses)
         if at is None:
             typer.echo("\nNo agent is started: agents need an address without TLS, or `server:` in agents.yaml.")
@@ -239,7 +245,7 @@ class UpRun:
         return launch_agents(missing, at, self._launched.launch)
 
     def _nobody_is_ours(self) -> None:
-        """Print that no agent is started, since all agents of agents.yaml belong to another server."""
+        """Print that no agent is started, if all agents of agents.yaml belong to another server."""
         others = sorted({owner(agent.nick) for agent in load().agents} - {self._settings.account_prefix})
         if others:
             typer.echo(
@@ -249,7 +255,10 @@ class UpRun:
             )
 
     def _say_hello(self, here: list[str]) -> None:
-        """Print how to talk to one of the agents that have started."""
+        """Print how to talk to one of the agents that have started; nothing if there are none.
+
+        ``here``: their nicks.
+        """
         if not here:
             return
         folder, channel = Path.cwd().resolve(), next(iter(self._settings.channels), WellKnownChannel.GENERAL.value)
@@ -274,7 +283,7 @@ class UpRun:
         return Exit.FAILED if end.left else Exit.DONE
 
     def _ran_before(self, nick: str) -> bool:
-        """Whether an agent ran before this command; if so, print that it keeps running."""
+        """Return whether an agent ran before this command; if so, print that it keeps running."""
         note = daemons.running(nick)
         is_older = note is not None and note.pid in self._before
         if is_older:
@@ -310,7 +319,10 @@ _LAST_LINES = 3
 
 
 def _begin_web_page(settings: ServerConfig, launch: Launch) -> process.WebNote:
-    """Start the web page unless it runs; use the next free port if its own is taken."""
+    """Start the web page unless it runs, and return what its pid file says.
+
+    If its port is taken, the next free one is used.
+    """
     note = process.running(settings.name)
     if note is not None:
         return note
@@ -320,7 +332,10 @@ def _begin_web_page(settings: ServerConfig, launch: Launch) -> process.WebNote:
 
 
 def _show_web_link(settings: ServerConfig, person: Account | None, page: "Future[process.WebNote]") -> bool:
-    """Print the login link of the web page; return False if the page did not start."""
+    """Print the login link of the web page; return False if the page did not start.
+
+    ``page``: the page that is starting. ``person``: account to log in; None if there is none.
+    """
     try:
         note = page.result()
     except (EndedEarly, StartError, ConfigError, OSError) as error:

@@ -64,7 +64,10 @@ def write_first_config(choices: Choices) -> None:
 
 
 def ensure_own_account(settings: ServerConfig) -> Account | None:
-    """Return the current user's account, made at the first run; None if people made theirs."""
+    """Return the current user's account on the server, made if there is no account of a person.
+
+    None if people have accounts but the current user has none.
+    """
     store = AccountStore(settings.accounts_file, settings.account_prefix)
     people = [each for each in store.all() if each.kind is UserClass.HUMAN and each.is_active]
     ours = next((each for each in people if each.user is not None and uid_of(each.user) == os.getuid()), None)
@@ -89,7 +92,7 @@ def free_port(host: str, first: int) -> int:
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether the port is free to listen on."""
+    """Whether no process uses a port, so that the server could listen on it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -101,12 +104,12 @@ def is_free(host: str, port: int) -> bool:
 
 
 def used_listeners(settings: ServerConfig) -> Iterator[Listen]:
-    """Yield the server's listeners whose port is in use."""
+    """Yield those configured listeners of the server whose port another process uses."""
     return (each for each in settings.listen if each.port and not is_free(each.host, each.port))
 
 
 def _ask(proposal: str) -> str:
-    """Return the server name that the person types, or the proposed one."""
+    """Return the server's name: what the person at the terminal types, or the proposed name."""
     if short_name(socket.gethostname().lower()) == proposal or not sys.stdin.isatty():
         return proposal
     while True:
@@ -117,18 +120,24 @@ def _ask(proposal: str) -> str:
 
 
 def is_own_config(choices: Choices) -> bool:
-    """Whether the selected server is that of culture.yaml in the home folder, which we may change."""
+    """Whether the options select the server in the home folder's culture.yaml.
+
+    Only that file may be changed without being asked.
+    """
     configured = load_server().config if choices.config is None and paths.server_file().exists() else None
     return configured is not None and (choices.name is None or fold(choices.name) == fold(configured.name))
 
 
 def has_single_listener(choices: Choices) -> bool:
-    """Whether the server listens at a single address, so that its port can be replaced."""
+    """Whether the server in the home folder's culture.yaml is selected and has one listener.
+
+    Only then can its port be replaced.
+    """
     return is_own_config(choices) and len(load_server().config.listen) == 1
 
 
 def write_port(port: int) -> Iterator[Path]:
-    """Write the port into culture.yaml, and agents.yaml if needed; yield the changed files."""
+    """Write a port into culture.yaml, and into agents.yaml if needed; yield the changed files."""
     old = load_server().config
     if old.listen[0].port != port:
         yield _rewritten(paths.server_file(), lambda document: _listen(document, port), load_server)
@@ -137,7 +146,10 @@ def write_port(port: int) -> Iterator[Path]:
 
 
 def _is_elsewhere(old: ServerConfig, port: int) -> bool:
-    """Whether agents.yaml names this server with its old port instead of ``port``."""
+    """Whether agents.yaml names this server with its old port instead of ``port``.
+
+    ``old``: the server's configuration before the change.
+    """
     at, listener = load_agents().server, old.listen[0]
     if at.tls != (listener.tls is not None) or not is_loopback(at.host) or at.port == port:
         return False

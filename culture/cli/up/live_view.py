@@ -46,7 +46,7 @@ Paint = Callable[[str, str], str]
 
 @dataclass
 class _Lane:
-    """Activity of one agent: when a line was last printed, and the line that waits."""
+    """What is printed of one agent's activity: the time of its last line, and the waiting line."""
 
     shown_at: float = float("-inf")
     waiting: "tuple[datetime, str] | None" = None
@@ -57,7 +57,8 @@ class _Lane:
 class Screen:
     """Turns messages and ledger facts into lines for the terminal; ``clock`` returns seconds.
 
-    Times on the screen never go back: a line that is printed late also shows its own time.
+    The times at the beginning of lines never go back: a line that is printed late also shows when its event
+    happened.
     """
 
     clock: Callable[[], float]
@@ -71,7 +72,7 @@ class Screen:
     _by_people: "deque[str]" = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def said(self, message: Message, us: str) -> Iterator[str]:
-        """Yield the lines to print for a received message; ``us`` is our own nick."""
+        """Yield the lines to print now for a received message; ``us``: the nick of this connection."""
         if message.kind is UserClass.HUMAN or message.own:
             self._by_people.append(message.msgid)
         if message.kind in _AGENTS and message.text.startswith(PREFIX):
@@ -87,7 +88,7 @@ class Screen:
     def facts(
         self, agents: Iterable[AgentView], questions: Iterable[QuestionView], alerts: Iterable[AlertView]
     ) -> Iterator[str]:
-        """Yield the lines to print for agents' states, questions and alerts that were not printed yet."""
+        """Yield the lines for those states, questions and alerts of agents not printed before."""
         for question in questions:
             yield from self._asked(question)
         for alert in sorted(alerts, key=lambda each: each.at):
@@ -99,7 +100,7 @@ class Screen:
             yield from self._did(agent)
 
     def due(self) -> Iterator[str]:
-        """Yield the held-back activity lines of agents whose last line is long enough ago."""
+        """Yield activity lines that were held back, of agents whose last line is old enough."""
         now = self.clock()
         late = [message for since, message in self._asking if now - since >= _LEDGER]
         self._asking = [each for each in self._asking if each[1] not in late]
@@ -121,7 +122,10 @@ class Screen:
             lane.waiting = at, text
 
     def _line(self, at: datetime, text: str, more: int = 0) -> str:
-        """Format a line with the current time, and its own time in brackets if it is late."""
+        """Return a line with the present time, and in brackets the time ``at`` of its event if late.
+
+        ``more``: number of further events that the line stands for.
+        """
         late, self._latest = self._latest - at > _UNTOLD, max(self._latest, at)
         notes = [f"at {_clock(at)}"] * late + [f"and {more} more"] * bool(more)
         noted = f"  {self.paint('(' + ', '.join(notes) + ')', 'dim')}" if notes else ""
@@ -176,9 +180,9 @@ class Screen:
 
 
 def _is_of(message: Message, question: QuestionView) -> bool:
-    """Whether this message asked this question.
+    """Whether a message is the one with which an agent asked a question.
 
-    For a private one, whose text the ledger lacks, by sender only.
+    A question asked in private has no text in the ledger, so that any private message of the agent fits.
     """
     if fold(message.sender) != fold(question.nick):
         return False
@@ -201,7 +205,10 @@ _BEFORE = timedelta(seconds=5)
 
 
 async def watch(who: IrcPerson, rooms: Iterable[str], is_up: Callable[[], bool], stop: asyncio.Event) -> None:
-    """Print activity on the server until ``stop`` is set or the server is gone."""
+    """Print activity on the server until ``stop`` is set or the server is gone.
+
+    ``rooms``: channels to join. ``is_up`` returns whether the server still runs.
+    """
     screen = Screen(asyncio.get_running_loop().time, _painted if is_coloured() else lambda text, colour: text)
     begun = datetime.now(UTC)
     us = who.nick
@@ -226,7 +233,7 @@ async def watch(who: IrcPerson, rooms: Iterable[str], is_up: Callable[[], bool],
 
 
 async def _look(transport: IRCTransport, screen: Screen, since: datetime) -> bool:
-    """Read new ledger facts and print their lines; return False if the ledger could not be read."""
+    """Read ledger facts since a time and print their lines; return False if that failed."""
     if not transport.connected:
         return False
     window = f"since={since:%Y-%m-%dT%H:%M:%S.%fZ}"

@@ -24,7 +24,7 @@ _EXIT_PATIENCE = 5.0
 
 
 class ServerRestart:
-    """Watches the server that a `culture up` has started."""
+    """Watches the server that a `culture up` has started, and restarts it when it dies."""
 
     def __init__(self, name: str, choices: Choices, launched: ChildProcesses, interrupts: Interrupts) -> None:
         self._name = name
@@ -46,7 +46,10 @@ class ServerRestart:
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def restart(self, why: str) -> bool:
-        """Print why the server died and start it again; return whether it accepts connections."""
+        """Print why the server died and start it again; return whether it accepts connections.
+
+        It is not started again if it died too often.
+        """
         log, now = paths.log_file(self._name), time.monotonic()
         lines = output.clean(last_lines(log, _TAIL_LINES, max(0, log.stat().st_size - _TAIL_BYTES)))
         say(f"culture: {self._name} died ({why}). The end of {log}:\n{lines}", err=True)

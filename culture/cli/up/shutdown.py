@@ -38,7 +38,7 @@ _FORCE = 5.0
 
 
 class Shutdown:
-    """Stops things one after the other; records what was stopped and what would not."""
+    """Stops processes one after the other; records which were stopped and which still run."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
@@ -47,7 +47,10 @@ class Shutdown:
         self._teams: dict[str, int] = {}
 
     def early(self, launched: "Mapping[str, subprocess.Popen[bytes]]", server: str) -> None:
-        """Stop child processes that hold no pid file yet, since only this list of children leads to them."""
+        """Stop child processes that have no pid file yet, and so are found only in ``launched``.
+
+        ``server``: name of the server that they belong to.
+        """
         self._leaders |= {process.pid for process in launched.values()}
         shown = holders(server)
         hidden = {what: each for what, each in launched.items() if each.pid not in shown and each.poll() is None}
@@ -77,7 +80,7 @@ class Shutdown:
                 self._teams[slug] = pid
 
     def agents(self, nicks: Iterable[str]) -> None:
-        """Stop these agents and all processes they started, also those of agents that do not run."""
+        """Stop agents with all processes they started; also what agents that do not run left behind."""
         names, running = list(nicks), daemons.all_running()
         self._leaders |= {note.pid for nick, note in running.items() if nick in names}
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -85,7 +88,7 @@ class Shutdown:
                 self._agent(nick, how, left)
 
     def page(self, server: str) -> None:
-        """Stop the web page of a server."""
+        """Stop the web page of a server, if it runs."""
         note = webpage.running(server)
         if note is None:
             return
@@ -93,7 +96,7 @@ class Shutdown:
         self._went(f"The web page of {server}", webpage.end(server) is not False, f"pid {note.pid}")
 
     def server(self, name: str) -> None:
-        """Stop a server."""
+        """Stop the server with this name, if it runs."""
         note = pid_file.running(name)
         if note is None:
             return
@@ -101,7 +104,7 @@ class Shutdown:
         self._went(name, pid_file.end(name) is not False, f"pid {note.pid}; see {paths.log_file(name)}")
 
     def look(self) -> None:
-        """Find and kill leftover processes in the sessions of the stopped processes."""
+        """Find and kill processes that the stopped processes left behind in their sessions."""
         found, still = end_sessions(self._leaders)
         for orphan in found:
             self._say(f"Ended what was left behind: {orphan.command} (pid {orphan.pid}).")
@@ -113,7 +116,7 @@ class Shutdown:
                 self.left.append(f"the team {slug} (pid {pid}); `kill {pid}` ends its orchestrator")
 
     def view(self) -> None:
-        """Wait until a `culture up` in another terminal has noticed that everything stopped, and exits."""
+        """Wait until a `culture up` in another terminal has exited; signal it if it takes too long."""
         pid = viewer()
         if pid is None or pid == os.getpid():
             return
@@ -151,7 +154,7 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def holders(server: str) -> set[int]:
-    """Return the pids of the processes that belong to the server: itself, its web page, and all daemons."""
+    """Return the pids of the running server, its web page, and all daemons, by their pid files."""
     notes = (pid_file.running(server), webpage.running(server), *daemons.all_running().values())
     return {note.pid for note in notes if note}
 
@@ -167,6 +170,6 @@ def view_file() -> Path:
 
 
 def viewer() -> int | None:
-    """Return the pid of the `culture up` that shows activity, or None."""
+    """Return the pid of the `culture up` that shows activity in a terminal, or None."""
     text = note_of_holder(view_file())
     return int(text) if text and text.strip().isdecimal() else None

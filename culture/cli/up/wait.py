@@ -26,7 +26,10 @@ _LOOK = 0.5
 
 @contextmanager
 def interruptible(interrupts: Interrupts) -> Iterator[None]:
-    """Turn SIGINT, SIGTERM and SIGHUP into KeyboardInterrupt during the block."""
+    """Handle SIGINT, SIGTERM and SIGHUP by ``interrupts`` during the block.
+
+    A signal then raises KeyboardInterrupt, though not while ``interrupts`` holds it back.
+    """
     before = {number: signal.signal(number, interrupts) for number in _SIGNALS}
     try:
         yield
@@ -36,12 +39,15 @@ def interruptible(interrupts: Interrupts) -> Iterator[None]:
 
 
 def has_terminal() -> bool:
-    """Whether standard input is a terminal now."""
+    """Whether standard input is (still) a terminal."""
     return os.isatty(0)
 
 
 def stay_in_terminal(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> None:
-    """Print activity on the server until a signal comes, or the server or the terminal is gone."""
+    """Print activity on the server until a signal comes, or the server or the terminal is gone.
+
+    ``in_terminal``: whether there is a terminal that can go. ``nick``: as whom to connect.
+    """
     note = pid_file.running(settings.name)
     if note is None:
         return
@@ -62,7 +68,7 @@ def stay_in_terminal(settings: ServerConfig, in_terminal: bool, nick: str | None
 
 
 class _Told:
-    """Signal handler that only sets an event, also of a loop that is created later."""
+    """Signal handler that sets an event, also one of an asyncio loop that is created later."""
 
     def __init__(self) -> None:
         self._came = False
@@ -76,7 +82,7 @@ class _Told:
                 self._tell()
 
     def event(self) -> asyncio.Event:
-        """Return an event of the running loop that is set when a signal comes, or at once if one has come."""
+        """Return an event of the running loop that is set when a signal comes, or has come before."""
         event = asyncio.Event()
         self._tell = partial(asyncio.get_running_loop().call_soon_threadsafe, event.set)
         if self._came:
@@ -90,7 +96,7 @@ async def _stay(
     stop = signals.event()
 
     def is_gone() -> bool:
-        """Whether the terminal was closed; then this process may get no signal."""
+        """Whether the terminal was closed; this process may get no signal for that."""
         return in_terminal and not has_terminal()
 
     def is_up() -> bool:

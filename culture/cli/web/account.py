@@ -19,9 +19,9 @@ _VIA = "web"
 
 
 def ensure_token(settings: ServerConfig) -> str:
-    """Return the login token of the account ``web``, created if missing.
+    """Return the login token of the web page's account ``web``, which is made if missing.
 
-    AccountRefused if impossible.
+    AccountRefused is raised if the account cannot be used.
     """
     store = AccountStore(settings.accounts_file, settings.account_prefix)
     account = store.owner_of(NAME)
@@ -39,11 +39,10 @@ def ensure_token(settings: ServerConfig) -> str:
 
 
 def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
-    """Return a function from an account name to its login version.
+    """Return a function that returns, for an account name, its login version.
 
-    It returns None if the account may not use the page.
-
-    The version changes when the account is revoked or gets another password, which ends its browser sessions.
+    The version changes when the account is revoked or gets another password, which ends its browser sessions. It is
+    None if the account may not use the page.
     """
     store = AccountStore(settings.accounts_file, settings.account_prefix)
 
@@ -62,7 +61,7 @@ def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
 
 
 def secret_file(settings: ServerConfig) -> Path:
-    """Return the path of the file with the web page's token for this server."""
+    """Return the path of the file with the token by which the web page logs in to this server."""
     return settings.data_dir / "web" / "secret"
 
 

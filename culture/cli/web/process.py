@@ -32,7 +32,7 @@ GRACE = 10.0
 
 @dataclass(frozen=True)
 class WebNote(ProcessNote):
-    """What a running web page publishes about itself; without a url it does not answer yet."""
+    """What the pid file of a running web page says; without a url it does not answer yet."""
 
     url: str = ""
     port: int = 0
@@ -45,12 +45,12 @@ def _file(server: str) -> Path:
 
 
 def log_file(server: str) -> Path:
-    """Return the log file of a web page in the background."""
+    """Return the path of the log file of a server's web page that runs in the background."""
     return paths.log_file(f"{server}.web")
 
 
 def running(server: str) -> WebNote | None:
-    """Return the note of the running web page of a server, or None."""
+    """Return what the pid file of a server's running web page says; None if it does not run."""
     return lib_pid_file.running(_file(server), WebNote)
 
 
@@ -73,9 +73,9 @@ def held(server: str) -> Iterator[PidFile[WebNote]]:
 
 
 def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> WebNote:
-    """Start the web page in the background, and return its note when the page answers.
+    """Start the web page in the background; return what its pid file says once it answers.
 
-    Raises ``EndedEarly`` with the process's output if it exits before.
+    Raises ``EndedEarly`` with the output of the process if it exits before.
     """
     log = log_file(server)
     command = background.culture_command("web", "serve", *options)
@@ -93,14 +93,15 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
 
 
 def end(server: str) -> bool | None:
-    """Stop the web page and wait for its process; return whether it exited, None if none ran."""
+    """Stop a server's web page; return whether its process exited, None if it did not run."""
     return lib_pid_file.end(_file(server), WebNote, GRACE)
 
 
 def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> WebSettings:
-    """Return the settings of the web page for this server.
+    """Return the settings of the web page for this server; ``host`` and ``port`` override it.
 
-    The page's account is made if missing; raises AccountRefused if it cannot be.
+    The page's account is made if missing. Raises ``StartError`` if others could read the page's traffic,
+    AccountRefused if the account cannot be used.
     """
     said = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
     web = config.web.model_copy(update=said)
@@ -131,7 +132,10 @@ def _renewed_token(config: ServerConfig) -> str | None:
 
 
 def _address(config: ServerConfig) -> Address:
-    """Return the address at which the web page connects to the server: where it listens, or is configured to."""
+    """Return the address at which the web page connects to the server, running or configured.
+
+    ``StartError`` is raised if no listener can be used.
+    """
     note = pid_file.running(config.name)
     addresses = note.addresses if note and note.addresses else tuple((each.host, each.port) for each in config.listen)
     found = plain_listener(config, addresses)
@@ -146,7 +150,7 @@ def _address(config: ServerConfig) -> Address:
 
 
 def link(config: ServerConfig, account: str, minutes: int = MINUTES) -> str:
-    """Return a URL of the web page that logs an account in, once, within ``minutes``."""
+    """Return a URL of the web page that logs an account in once, within ``minutes``."""
     note = running(config.name)
     token = make_link(data_folder(config), account, minutes)
     url = note.url if note and note.url else _planned(config)
