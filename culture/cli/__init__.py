@@ -82,9 +82,10 @@ def _is_of_home(error: OSError) -> bool:
 
 
 def _assembled(word: str) -> "typer.Typer":
-    """Build the command line for the command ``word``, with garbage collection off while modules load.
+    """Return the command line with the command ``word`` only, or with all if it names none.
 
-    Afterwards SIGINT raises KeyboardInterrupt, since a command may have something to clean up.
+    Garbage collection is off while modules load. Afterwards SIGINT raises KeyboardInterrupt, since a command may
+    have something to clean up.
     """
     gc.disable()
     try:

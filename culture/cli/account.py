@@ -213,7 +213,7 @@ def revoke(name: Name, config: ConfigFile = None) -> None:
 
 
 def _entry(account: Account) -> dict[str, object]:
-    """Return the fields of an account for --json; none of them can be used to log in."""
+    """Return the fields of an account for --json; none of these fields can be used to log in."""
     return {
         "name": account.name,
         "class": account.kind.value,

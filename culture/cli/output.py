@@ -35,7 +35,7 @@ def one_line(words: str, longest: int | None = None) -> str:
 
 
 def as_json(data: object) -> str:
-    """Format data as JSON that is safe on a terminal and in a model's prompt."""
+    """Return data as JSON that is safe to print on a terminal and in a model's prompt."""
     encoded = text.as_json(data)
     return text.clean(encoded, Profile.MODEL) if reader() is Profile.MODEL else encoded
 

@@ -37,7 +37,7 @@ class StoredState:
 
 
 def read_database(nick: str) -> StoredState:
-    """Read the state stored in the agent's database; all zero if there is no database."""
+    """Return the state in the agent's database; all numbers are 0 if there is no database."""
     with _opened(nick) as records:
         if records is None:
             return StoredState()
@@ -59,7 +59,10 @@ def read_database(nick: str) -> StoredState:
 
 
 def _count_held(records: sqlite3.Connection) -> int:
-    """Count the messages held back until a person releases them, as a running daemon counts them."""
+    """Return how many messages are held back until a person releases them.
+
+    They are counted as a running daemon counts them. ``records``: the agent's database.
+    """
     (held,) = records.execute("SELECT count(*) FROM messages WHERE state IN ('unvouched', 'held')").fetchone()
     try:
         (withheld,) = records.execute("SELECT count(*) FROM withheld WHERE NOT released").fetchone()

@@ -58,7 +58,10 @@ def start(
 
 
 def start_all(settings: AgentsConfig, agents: Iterable[AgentConfig], file: Path | None = None) -> int:
-    """Start these agents, print how each went, and return the exit code."""
+    """Start those of the agents that do not run, print how each went, and return the exit code.
+
+    ``file``: agents.yaml, if not the usual one.
+    """
     ours, theirs, codes = _by_user(agents)
     missing = [agent for agent in ours if not _is_running(agent.nick)]
     _check_server(settings, [*missing, *theirs])
@@ -72,8 +75,9 @@ def start_all(settings: AgentsConfig, agents: Iterable[AgentConfig], file: Path 
 
 
 def _by_user(agents: Iterable[AgentConfig]) -> tuple[list[AgentConfig], list[AgentConfig], list[int]]:
-    """Split agents into those of the current user and of other users, and exit codes (78) of agents with a wrong
-    user.
+    """Split agents into those of the current user and those of other users.
+
+    The third list has the exit code 78 for each agent whose user is wrong; the reason is printed.
     """
     ours: list[AgentConfig] = []
     theirs: list[AgentConfig] = []
@@ -208,7 +212,7 @@ def restart(nicks: Nicks = None, everyone: Everyone = False, config: AgentsFile 
 
 
 def stop_one(nick: str) -> int:
-    """Stop an agent, print how it went, and return the exit code."""
+    """Stop an agent and all its processes, print how it went, and return the exit code."""
     code = run_as_owner(nick, "stop")
     if code is not None:
         return code

@@ -54,7 +54,7 @@ class Narrator:
             await asyncio.sleep(seconds)
 
     def say(self, text: str) -> None:
-        """Print a paragraph."""
+        """Print a paragraph of text, wrapped."""
         typer.echo(textwrap.fill(text, _WIDTH))
 
     def title(self, number: int, text: str) -> None:

@@ -110,7 +110,7 @@ class DemoStage:
         return await _culture(*words)
 
     async def until(self, what: str, fact: Callable[[], bool]) -> None:
-        """Wait until ``fact()`` is true; raise SceneFailed(what) on timeout."""
+        """Wait until ``fact()`` is true; raise SceneFailed with ``what`` as its text on timeout."""
         await until(what, fact)
 
     def whispers(self, nick: str) -> list[str]:
@@ -121,7 +121,7 @@ class DemoStage:
 
 
 async def until(what: str, fact: Callable[[], bool]) -> None:
-    """Wait until ``fact()`` is true; raise SceneFailed(what) on timeout."""
+    """Wait until ``fact()`` is true; raise SceneFailed with ``what`` as its text on timeout."""
     try:
         async with asyncio.timeout(PATIENCE):
             while not fact():  # noqa: ASYNC110

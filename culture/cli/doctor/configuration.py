@@ -67,7 +67,10 @@ def check_yaml_traps(scene: Inventory) -> Iterator[Finding]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield number and text of lines with keys and values, without text blocks (``|``, ``>``)."""
+    """Yield the number and text of each line of a YAML file that has keys or values.
+
+    Comments, empty lines and text blocks (``|``, ``>``) are left out.
+    """
     depth: int | None = None
     for number, line in enumerate(text.splitlines(), 1):
         indent = len(line) - len(line.lstrip(" "))
@@ -177,7 +180,7 @@ def _today(name: str, is_system: bool) -> str:
 
 
 def _essence(text: str) -> list[str]:
-    """Return the lines of a systemd unit without its variables, which depend on the shell."""
+    """Return the lines of a systemd unit without ``Environment=``, which differs between shells."""
     return [line for line in text.splitlines() if not line.startswith("Environment=") and line.strip()]
 
 

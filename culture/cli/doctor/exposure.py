@@ -93,7 +93,7 @@ def _agent(agent: AgentConfig, server: ServerAddress) -> AgentExposure:
 
 
 def _members(team: TeamConfig) -> Iterator[AgentExposure]:
-    """Yield one entry for each program and permission mode among the team's roles."""
+    """Yield an entry for each different program and permission mode among a team's roles."""
     seen_kinds = set()
     for role in map(team.role, ROLES):
         worker = AgentExposure(

@@ -101,10 +101,7 @@ def probe(host: str, port: int, tls: bool, patience: float = PROBE_PATIENCE, *, 
 
 
 def _context() -> ssl.SSLContext:
-    """Return a TLS context that accepts any certificate.
-
-    Callers compare the fingerprint themselves.
-    """
+    """Return a TLS context that accepts any certificate; callers compare its fingerprint."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -191,7 +188,7 @@ _NOT_OURS = frozenset({"work", "sandbox", "objects", ".git", "lost+found"})
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """Path and status of a file or folder."""
+    """Path and status (``lstat``) of a file or folder."""
 
     path: Path
     status: os.stat_result

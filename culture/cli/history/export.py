@@ -94,7 +94,7 @@ def _place(entry: Entry) -> str:
 
 
 class Format(StrEnum):
-    """Format of an export."""
+    """The formats in which history can be exported: JSON Lines or text."""
 
     JSONL = "jsonl"
     TEXT = "text"
@@ -114,7 +114,7 @@ class Part(NamedTuple):
         return self.places[0] if len(self.places) == 1 and not self.private else None
 
     def has(self, each: Kept) -> bool:
-        """Whether a history entry is in the selected part."""
+        """Whether a history entry is in the part to export, by its place and time."""
         if time_of(each.position) < self.since:
             return False
         return self.private if is_private(each) else not self.places or each.entry.place in self.places

@@ -119,7 +119,7 @@ def links_of(settings: ServerConfig) -> dict[str, LinkConfig]:
 
 
 def find_link(settings: ServerConfig, peer: str) -> LinkConfig:
-    """Return the link to this peer; end the command if there is none."""
+    """Return the link to the server ``peer``; end the command if there is none."""
     links = links_of(settings)
     link = links.get(short_name(fold(peer)))
     if link is None:
@@ -159,7 +159,7 @@ def change_links(settings: ServerConfig, change: Callable[[Entries], Entries]) -
 
 
 def link_config(fields: dict[str, Any]) -> LinkConfig:
-    """Return a link with these settings; end the command if they are invalid."""
+    """Return a link with the settings in ``fields``; end the command if they are invalid."""
     try:
         return LinkConfig.model_validate_json(
             json.dumps({key: value for key, value in fields.items() if value is not None})

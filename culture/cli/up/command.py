@@ -267,7 +267,7 @@ class UpRun:
         typer.echo(f"Say `@{nick} hello` in {channel}, or type `culture ask {nick} hello`.")
 
     def _end(self) -> int:
-        """Stop everything that this command started, the server last; return the exit code."""
+        """Stop everything that this run has started, the server last; return the exit code."""
         end = Shutdown()
         end.early(self._launched.all(), self._settings.name)
         end.agents(nick for nick in everybody() if belongs(nick, self._settings) and not self._ran_before(nick))

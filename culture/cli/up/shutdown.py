@@ -60,7 +60,7 @@ class Shutdown:
             self._went(what, end_child(child, EARLY_GRACE, _FORCE), f"pid {child.pid}")
 
     def teams(self) -> None:
-        """Stop the orchestrators of all teams."""
+        """Stop the orchestrators of all teams of this home folder, but not the members."""
         if not (paths.home() / "team").is_dir():
             return
         from culture.cli.team import select_team, up  # only needed if there are teams

@@ -48,7 +48,10 @@ _ANYWHERE = tuple(map(ipaddress.ip_network, ("0.0.0.0/0", "::/0")))
 
 
 async def post(address: str, push: Push) -> None:
-    """Send a push notification to the address; NotPushed says why it failed, without secrets."""
+    """Send a push notification to an address; raise NotPushed with the reason if that fails.
+
+    The reason contains no secrets.
+    """
     try:
         target, topic = split_topic(HttpTarget.parse(address))
         body = json.dumps({"topic": topic, "title": push.title, "message": push.text, "click": push.link}).encode()
