@@ -55,7 +55,7 @@ def _parse_limit(word: str, default: int) -> int:
 
 
 class ReceivedBatches:
-    """The open batches of one connection.
+    """Collects the lines of the batches that are open on one connection.
 
     Only batches whose lines mean something together are collected (labels, multiline, history). Lines of a batch
     that only marks a group, such as a netsplit, are passed on one by one.

@@ -44,7 +44,10 @@ class JoinedChannels:
         call_safely(self._on_outside, channel, reason)
 
     async def join(self, session: IrcSession, channel: str, key: str = "") -> None:
-        """Join a channel; raises ``NotSent`` with the server's reason if that fails."""
+        """Join a channel; raise ``NotSent`` with the server's reason if that fails.
+
+        ``key``: the channel's password, by default the one that was used last.
+        """
         key = key or self._keys.get(fold(channel), "")
         if "," in channel or "," in key or channel == "0":
             raise NotSent(f"{channel!r} is not a channel")

@@ -24,7 +24,7 @@ _SLOWEST = 2.0
 
 
 class IrcConnection:
-    """One socket to a server. The iteration over ``lines`` ends when the connection ends."""
+    """One socket to a server; iterating over ``lines()`` ends when the connection ends."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, silence: float) -> None:
         self._reader = reader

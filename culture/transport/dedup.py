@@ -64,7 +64,7 @@ class Delivery:
 
     @property
     def mark(self) -> ReceiveMark | None:
-        """The mark of the last message this process has received; None before the first."""
+        """How far this process has received messages; None before the first message."""
         return None if self._time is None else ReceiveMark(tuple(self._newest), self._time)
 
     def begin_at(self, time: datetime) -> None:

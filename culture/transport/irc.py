@@ -155,7 +155,7 @@ class IRCTransport:
 
     @property
     def connected(self) -> bool:
-        """Whether a registered connection exists."""
+        """Whether there is a connection on which the registration is complete."""
         return self._reconnector.session is not None
 
     @property
@@ -349,7 +349,7 @@ class IRCTransport:
         await self.join_channel(name)
 
     async def list_channels(self) -> list[str]:
-        """Return the names of the server's channels."""
+        """Return the names of the channels on the server that we may see (LIST)."""
         return [line.params[1] for line in await self.request("LIST") if line.verb == "322" and len(line.params) > 1]
 
     async def get_members(self, channel: str) -> list[str]:

@@ -132,7 +132,10 @@ def _groups(text: str, space: int, limits: MultilineLimits) -> Iterator[list[tup
 
 
 def _trim_blank_lines(group: list[tuple[str, bool]]) -> Iterator[list[tuple[str, bool]]]:
-    """Yield the group without blank lines at its start and end; nothing if all lines are blank."""
+    """Yield the lines without blank ones at the start and end; nothing if all are blank.
+
+    ``group``: pairs of a piece of text and whether it continues the line before.
+    """
     while group and not group[0][0].strip(" \t"):
         group = group[1:]
     while group and not group[-1][0].strip(" \t"):

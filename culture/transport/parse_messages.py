@@ -27,7 +27,7 @@ _ACTION = "\x01ACTION "
 
 
 class MessageParser:
-    """Parses the messages of one connection."""
+    """Turns the lines and batches of one connection into ``Message`` objects."""
 
     def __init__(
         self, view: NetworkView, enabled: Collection[str], agents: Collection[str], people: Collection[str] = ()
@@ -161,7 +161,7 @@ class MessageParser:
 
 
 def _is_user_text(line: Line) -> bool:
-    """Whether a line is text from a user; servers send text too, without user and host."""
+    """Whether a line is a PRIVMSG or NOTICE of a user, and not of a server."""
     return line.verb in _TEXT_VERBS and len(line.params) > 1 and "!" in line.source
 
 

@@ -46,11 +46,15 @@ _ALTERNATIVES = 8
 
 
 class RegistrationRefused(Exception):
-    """The server refused the registration this time; another attempt may succeed."""
+    """The server refused the registration, but another attempt may succeed."""
 
 
 class Registration:
-    """One registration: pass every line to ``take`` until ``done``, and send what it yields."""
+    """The registration on one connection, without I/O.
+
+    The caller passes every line of the server to ``take`` until ``done`` is set, and sends the lines that it
+    yields.
+    """
 
     def __init__(
         self,

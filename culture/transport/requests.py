@@ -113,7 +113,7 @@ def _is_reply(item: Item) -> bool:
 
 
 def lines_of(items: Iterable[Item]) -> Iterator[Message]:
-    """Iterate over all lines of an answer, those in batches included."""
+    """Iterate over all lines of a command's answer, including those inside batches."""
     for item in items:
         if isinstance(item, ReceivedBatch):
             yield from item.lines()

@@ -19,7 +19,7 @@ class ClientMechanism(Protocol):
     name: str
 
     def answer(self, challenge: bytes) -> bytes:
-        """Return the response to a decoded challenge."""
+        """Return the client's response to a challenge of the server, both without base64."""
 
 
 class PlainLogin:
@@ -44,12 +44,12 @@ class ExternalLogin:
         self._response = account.encode()
 
     def answer(self, challenge: bytes) -> bytes:
-        """Return the account."""
+        """Return the name of the account, which is all that EXTERNAL sends."""
         return self._response
 
 
 class ScramLogin:
-    """SASL SCRAM-SHA-256 (RFC 5802): the secret never leaves the machine."""
+    """SASL SCRAM-SHA-256 (RFC 5802): proves that we know the password without sending it."""
 
     name = "SCRAM-SHA-256"
 

@@ -216,7 +216,7 @@ class IrcSession:
         self._connection.write(*lines)
 
     def write_later(self, seconds: float, line: Line) -> None:
-        """Send a line after ``seconds``, if the connection still exists."""
+        """Send a line after ``seconds``, if the session has not ended by then."""
         if len(self._delayed) == _MAX_DELAYED:
             self._delayed[0].cancel()
         self._delayed.append(asyncio.get_running_loop().call_later(seconds, self.write, line))

@@ -34,7 +34,7 @@ class Address:
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
-    """Nick, account and credentials of a client."""
+    """Nick, account and credentials with which a client registers on a server."""
 
     nick: str
     account: str | None = None
@@ -112,7 +112,7 @@ class ReceiveMark:
 
 
 class ReceiveCursor(Protocol):
-    """Remembers across restarts what was received; implemented by whoever stores the messages."""
+    """Remembers across restarts which messages were received; whoever stores them implements it."""
 
     def load(self) -> ReceiveMark | None:
         """Return the mark up to which all messages were received; None at the very first start."""
@@ -208,7 +208,7 @@ class Transport(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """Timeouts and pauses, in seconds."""
+    """Timeouts and pauses of the IRC client, in seconds."""
 
     silence: float = 45.0
     """A connection without any data for this long is dead; PING is sent in time."""

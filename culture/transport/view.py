@@ -57,7 +57,7 @@ class NetworkView:
 
     @property
     def channels(self) -> list[str]:
-        """Names of the channels we are in."""
+        """Names of the channels that we are in."""
         return [channel.name for channel in self.channels_by_name.values()]
 
     def channel(self, name: str) -> ChannelView | None:
