@@ -8,7 +8,7 @@ from culture.wiki.types import PageEntry, PageHit, PageRevision, WikiPage, Writt
 
 
 class WikiClient(Protocol):
-    """The five operations on a wiki; each raises a ``WikiError`` if it fails."""
+    """The five operations on a wiki; each raises ``WikiError`` or a subclass if it fails."""
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
         """Return a page, as it is now or, with ``revision``, as it was at that revision."""

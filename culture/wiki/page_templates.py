@@ -7,7 +7,7 @@ from string import Template
 
 
 class PageKind(StrEnum):
-    """The kinds of pages that have a template."""
+    """The kinds of wiki pages for which there is a template."""
 
     SPRINT_STATE = "sprint-state"
     PLAN = "plan"

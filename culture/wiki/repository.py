@@ -71,11 +71,11 @@ class BareRepository:
 
     @property
     def exists(self) -> bool:
-        """Whether the repository exists."""
+        """Whether the folder has a git repository."""
         return (self.folder / "objects").is_dir() and (self.folder / "HEAD").is_file()
 
     def create(self) -> None:
-        """Create an empty repository."""
+        """Create an empty bare repository in the folder, in which pushes cannot rewrite history."""
         self.git("init", "--quiet", "--bare", "--object-format=sha1", "--initial-branch=main", "--template=", ".")
         for setting in ("core.hooksPath=/dev/null", "receive.denyNonFastForwards=true", "receive.denyDeletes=true"):
             self.git("config", *setting.split("=", 1))

@@ -20,7 +20,7 @@ class WikiPage:
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A page in a list, with its last author."""
+    """A page in a list of pages: name, revision, size, last author and time."""
 
     name: str
     revision: str
@@ -31,7 +31,7 @@ class PageEntry:
 
 @dataclass(frozen=True, slots=True)
 class PageRevision:
-    """One revision in a page's history."""
+    """One revision of a page, with its author, time, message and git commit."""
 
     revision: str
     author: str
