@@ -140,7 +140,7 @@ class BridgeAccess:
         return grant, secret
 
     def grants(self) -> tuple[Grant, ...]:
-        """Return all tokens, expired ones too."""
+        """Return all tokens in the access file, also expired ones."""
         return tuple(each for each in self._read().grants if each.digest)
 
     def revoke(self, *words: str) -> int:

@@ -28,7 +28,7 @@ class Caller:
 
     @property
     def is_known(self) -> bool:
-        """Whether the caller has a token."""
+        """Whether the caller has shown a token, and so has nicks of its own."""
         return bool(self.names)
 
 

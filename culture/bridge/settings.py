@@ -111,7 +111,7 @@ class BridgeSettings(Settings):
 
     @property
     def address(self) -> Address:
-        """Address of the IRC server."""
+        """Address of the IRC server that the bridge connects to."""
         return Address(self.irc_server, self.irc_port, self.irc_tls, self.irc_fingerprint, self.irc_server_user)
 
     @property
