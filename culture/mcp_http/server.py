@@ -13,9 +13,10 @@ _CHECKED_BY_ADMISSION = TransportSecuritySettings(enable_dns_rebinding_protectio
 
 
 def pages(server: MCPServer[Any], longest: int, *, answers_at_once: bool = False) -> ASGIApp:
-    """Return an ASGI application that serves MCP at /mcp, /sse and /messages/.
+    """Return an ASGI application that serves an MCP server at /mcp, /sse and /messages/.
 
-    Requests have at most ``longest`` bytes.
+    ``longest``: limit of a request in bytes. ``answers_at_once``: /mcp answers with plain JSON, not with an event
+    stream.
     """
     app = server.streamable_http_app(
         json_response=answers_at_once, max_request_body_size=longest, transport_security=_CHECKED_BY_ADMISSION
