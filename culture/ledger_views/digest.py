@@ -41,7 +41,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class AgentDigest:
-    """What one agent did, asked and spent, and why it is stuck."""
+    """What one agent did, asked and spent in the digest's period, and why it is stuck."""
 
     nick: str
     server: str

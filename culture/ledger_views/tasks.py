@@ -45,7 +45,7 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True)
 class TurnPurpose:
-    """Purpose of one turn of an agent: who asked for what, and where."""
+    """Purpose of one turn of an agent: who asked the agent for what, and where."""
 
     nick: str
     key: str
