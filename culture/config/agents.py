@@ -102,7 +102,10 @@ def _backend_fields(info: ValidationInfo) -> Mapping[str, frozenset[str]]:
 
 
 def _unknown_field(key: str, value: object, backend: str, fields: Mapping[str, frozenset[str]]) -> InitErrorDetails:
-    """Return the error for a key that neither all agents nor this backend has."""
+    """Return the error for a setting that neither all agents nor those of this backend have.
+
+    ``fields``: the settings that each backend alone has.
+    """
     elsewhere = [name for name, keys in fields.items() if key in keys]
     suggestion = nearest(key, fields[backend])
     if elsewhere:
@@ -164,7 +167,7 @@ class ServerAddress(Settings):
 
 
 class SupervisorConfig(Settings):
-    """The supervisor that observes an agent and sends it whispers."""
+    """Settings of the supervisor, a second model that observes an agent and sends it whispers."""
 
     agent: SupervisorName = "claude"
     model: str = "claude-sonnet-4-6"
@@ -180,7 +183,7 @@ class SupervisorConfig(Settings):
 
 
 class WebhookConfig(Settings):
-    """Where alerts go: one address for all events, or one per event. The address is a secret."""
+    """Where alerts go: one address for all events, or one for each kind. An address is a secret."""
 
     url: WebAddress | None = Field(None, repr=False)
     irc_channel: Channel = WellKnown.ALERTS.value
@@ -223,7 +226,7 @@ class BudgetConfig(Settings):
 
 
 class RecoveryConfig(Settings):
-    """What happens when an agent's program crashes or hangs."""
+    """What the daemon does when an agent's program crashes or hangs."""
 
     restart_delay: Duration = 5.0
     crashes: Count = 3
@@ -233,7 +236,7 @@ class RecoveryConfig(Settings):
 
 
 class Rules(Settings):
-    """Rules at the top of the file for all agents; each may be repeated for one agent."""
+    """Settings at the top of agents.yaml for all agents; each may be repeated for one agent."""
 
     supervisor: SupervisorConfig = Field(default_factory=SupervisorConfig)
     webhooks: WebhookConfig = Field(default_factory=WebhookConfig)
@@ -254,7 +257,7 @@ class Rules(Settings):
 
 
 class TeamPlace(Settings):
-    """For an agent of a team: who hires for it, its channel, and its wiki."""
+    """For an agent of a team: who hires for the team, the team's channel, and its wiki."""
 
     orchestrator: AgentNick
     channel: Channel
@@ -300,17 +303,17 @@ class AgentConfig(Rules):
         return values
 
     def attention(self, channel: str) -> Attention:
-        """Return which messages of a channel are for the agent; "mention" if the file does not say."""
+        """Return which messages of a channel are for the agent: as agents.yaml says, else "mention"."""
         return next((attention for name, attention in self.rooms.items() if fold(name) == fold(channel)), "mention")
 
     @property
     def backend_options(self) -> Mapping[str, object]:
-        """Return the fields that only this agent's backend understands, as written."""
+        """Return the settings of this agent that only its backend understands, as they are written."""
         return self.__pydantic_extra__
 
 
 class AgentsConfig(Rules):
-    """All of agents.yaml."""
+    """The contents of agents.yaml."""
 
     server: ServerAddress = Field(default_factory=ServerAddress)
     people: tuple[str, ...] = ()
@@ -330,7 +333,10 @@ class AgentsConfig(Rules):
         return self
 
     def agent(self, nick: str) -> AgentConfig | None:
-        """Return the agent with that nick and the rules that apply to it; None if there is none."""
+        """Return the agent with that nick, with the rules for all agents merged in.
+
+        None if none has it.
+        """
         for agent in self.agents:
             if fold(agent.nick) == fold(nick):
                 return agent.model_copy(update={name: _merged(self, agent, name) for name in Rules.model_fields})
@@ -341,7 +347,10 @@ Block = TypeVar("Block", bound=Settings)
 
 
 def _merged(top: Rules, own: Rules, name: str) -> object:
-    """Return the agent's own value of a rule, merged with the file's block key by key."""
+    """Return the value of the rule ``name`` for an agent: its own, else that for all agents.
+
+    A block of settings is merged key by key. ``top``: the rules for all agents; ``own``: those of the agent.
+    """
     own_value, default = getattr(own, name), getattr(top, name)
     if name not in own.model_fields_set:
         return default

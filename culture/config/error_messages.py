@@ -45,9 +45,9 @@ Block = TypeVar("Block", bound=Settings)
 
 
 def checked(block: type[Block], values: Mapping[str, Any]) -> Block:
-    """Return the block of settings validated from values.
+    """Return a block of settings made from these values, after validating them.
 
-    Misfit names the first wrong key and its mistake.
+    Raises Misfit, which names the first wrong key and its mistake.
     """
     try:
         return block.model_validate(values)
@@ -57,7 +57,10 @@ def checked(block: type[Block], values: Mapping[str, Any]) -> Block:
 
 
 def explain(error: ValidationError, model: type[BaseModel], document: Document, options: frozenset[Key]) -> ConfigError:
-    """Return all mistakes that pydantic found, with file and line."""
+    """Return the mistakes that pydantic found as a ConfigError, each with file and line.
+
+    ``options``: the keys that were given on the command line, not in the file.
+    """
     details = [detail for detail in error.errors(include_url=False) if detail["type"] != _NOT_REACHED]
     problems = [_problem(detail, model, document, options) for detail in details]
     return ConfigError(sorted(problems, key=lambda problem: problem.line))

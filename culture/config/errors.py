@@ -17,7 +17,7 @@ def dotted(key: Key) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """A mistake: place, key, text and hint. Line 0 means no particular line."""
+    """A mistake in a configuration file: its place, key, text and hint; line 0: of no line."""
 
     file: Path | None
     line: int
@@ -33,7 +33,7 @@ class Problem:
 
 
 class ConfigError(Exception):
-    """The configuration cannot be used; lists every problem found."""
+    """The configuration cannot be used; ``problems`` has every mistake found."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))

@@ -33,7 +33,7 @@ _PIPX_EXTRAS = re.compile(r'"package_or_url": "[^"\n]*?\[([A-Za-z0-9_, -]*)\]')
 
 
 class Installer(Enum):
-    """The program that manages the environment of a copy."""
+    """The program that manages the environment in which a copy of culture is installed."""
 
     MAKE = auto()
     """The Makefile of a clone, for the ``.venv`` in it."""
@@ -46,7 +46,7 @@ class Installer(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Installation:
-    """One installed copy, and the commands for it."""
+    """An installed copy of culture; its methods return the shell commands that change it."""
 
     installer: Installer
     python: str
@@ -58,7 +58,7 @@ class Installation:
     """The extras that uv tool or pipx installed; a new command has to repeat them."""
 
     def extend(self, *extras: str) -> str:
-        """Return the command that adds extras."""
+        """Return the shell command that adds these extras (optional features) to this copy."""
         match self.installer:
             case Installer.MAKE:
                 return shlex.join(("make", "-C", str(self.checkout), *extras))
@@ -71,7 +71,7 @@ class Installation:
                 return self._pip(*self._requirement(extras))
 
     def upgrade(self) -> str:
-        """Return the command that upgrades this copy from its origin."""
+        """Return the shell command that upgrades this copy from where it was installed from."""
         match self.installer:
             case Installer.MAKE:
                 return shlex.join(("make", "-C", str(self.checkout), "env"))
@@ -83,7 +83,10 @@ class Installation:
                 return self._pip("--upgrade", *self._requirement())
 
     def restore(self, distribution: str) -> str:
-        """Return the command that removes a distribution and reinstalls all files of this copy."""
+        """Return the shell command that removes a distribution and reinstalls this copy's files.
+
+        ``distribution``: the name of another package, whose files conflict with this copy's.
+        """
         match self.installer:
             case Installer.MAKE:
                 # The Makefile removes every distribution of that name before it installs.
@@ -107,7 +110,7 @@ class Installation:
         return shlex.join((self.python, "-m", "pip", "install", *words))
 
     def _requirement(self, extras: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the requirement for pip: the checkout, the origin's URL, or the name in the index."""
+        """Return this copy as pip's arguments: its checkout, origin's URL, or name in the index."""
         if self.checkout is not None:
             return "--editable", f"{self.checkout}{_marked(extras)}"
         return (f"{DISTRIBUTION}{_marked(extras)}{f' @ {self.origin}' if self.origin else ''}",)
@@ -135,7 +138,11 @@ def installation() -> Installation:
 
 
 def installed_in(prefix: Path, folders: Sequence[Path], python: str, source: Path) -> Installation:
-    """Return how a copy was installed; ``source`` is the folder that holds its package."""
+    """Return how the copy of culture in a Python environment was installed.
+
+    ``prefix``: folder of the environment; ``folders``: its site-packages; ``python``: its interpreter; ``source``: the
+    folder that holds the package.
+    """
     address, is_editable = _origin(folders)
     checkout = source if is_editable or (source / "pyproject.toml").is_file() else None
     origin = "" if checkout else address
@@ -150,12 +157,18 @@ def installed_in(prefix: Path, folders: Sequence[Path], python: str, source: Pat
 
 
 def installed_version() -> str | None:
-    """Return the version of our distribution, or None without metadata."""
+    """Return the version of the installed culture.
+
+    None if there is no metadata of an installation.
+    """
     return next((version for name, version, _ in _metadata(_site_folders()) if _is_ours(name)), None)
 
 
 def name_conflict(folders: Sequence[Path] | None = None) -> NameConflict | None:
-    """Return the other program called ``culture`` in this environment, or None."""
+    """Return the other program called ``culture`` that is installed beside this one, or None.
+
+    ``folders``: the site-packages to search, by default those of this process.
+    """
     for name, version, folder in _metadata(_site_folders() if folders is None else folders):
         if not _is_ours(name) and not _is_former(version, folder):
             return NameConflict(version, folder.parent)
@@ -167,7 +180,7 @@ def _site_folders() -> tuple[Path, ...]:
 
 
 def _metadata(folders: Sequence[Path]) -> Iterator[tuple[str, str, Path]]:
-    """Yield name, version and folder of each ``culture`` or ``culture-mesh`` with metadata."""
+    """Yield name, version and metadata folder of each installed ``culture`` or ``culture-mesh``."""
     for folder in folders:
         try:
             names = os.listdir(folder)
@@ -183,12 +196,15 @@ def _is_ours(name: str) -> bool:
 
 
 def _is_former(version: str, metadata: Path) -> bool:
-    """Whether this metadata belongs to our own distribution from before it was renamed."""
+    """Return whether metadata are of our own distribution, from before it was renamed."""
     return version == _FORMER_VERSION and bool(_FORMER_COMMAND.search(_text(metadata / "entry_points.txt")))
 
 
 def _origin(folders: Sequence[Path]) -> tuple[str, bool]:
-    """Return the URL our distribution was installed from ("" for an index), and whether it is editable."""
+    """Return the URL from which our distribution was installed, and whether it is editable.
+
+    The URL is "" if it came from a package index.
+    """
     for name, version, metadata in _metadata(folders):
         if _is_ours(name) or _is_former(version, metadata):
             try:

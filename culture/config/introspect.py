@@ -11,7 +11,10 @@ from culture.config.values import Hidden
 
 
 def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """Yield every setting of a model, such as ``limits.nick_length`` or ``listen[].port``."""
+    """Yield the key of every setting of a model, such as ``limits.nick_length``.
+
+    Keys within a list have ``[]``, as ``listen[].port``. ``prefix`` is put before each key.
+    """
     for name, field in model.model_fields.items():
         inner = block(field)
         many = "[]" if typing.get_origin(field.annotation) in (tuple, dict) else ""
@@ -22,20 +25,17 @@ def keys(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
 
 
 def block(field: FieldInfo) -> type[BaseModel] | None:
-    """Return the block that a field holds (one, optional, or a list); None for a value."""
+    """Return the model of the block or blocks that a field holds; None for a plain value."""
     return next((kind for kind in _parts(field.annotation) if _is_block(kind)), None)
 
 
 def is_secret(field: FieldInfo) -> bool:
-    """Whether the field's value is a secret, which must not be displayed."""
+    """Return whether the field's value is a secret, which must not be displayed."""
     return any(isinstance(part, Hidden) for part in (*field.metadata, *_parts(field.annotation)))
 
 
 def block_at(model: type[BaseModel], key: Key) -> type[BaseModel] | None:
-    """Return the model of the settings block at a key such as ``limits``.
-
-    None if no block is there.
-    """
+    """Return the model of the settings block at a key such as ``limits``; None if none is there."""
     here: type[BaseModel] | None = model
     for step in key:
         if here is not None and isinstance(step, str):

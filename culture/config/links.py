@@ -34,14 +34,17 @@ def _peer_name(name: str) -> str:
 
 
 def _secret(text: str) -> str:
-    """Return the link secret; ValueError if the handshake could not transmit it."""
+    """Return the secret of a link unchanged; ValueError if the handshake could not transmit it."""
     if not _SHORTEST <= len(text) <= _LONGEST or not text.isprintable() or set(text) & set(" :"):
         raise ValueError(f"must be {_SHORTEST} to {_LONGEST} characters without spaces and colons")
     return text
 
 
 def endpoint(address: str) -> tuple[str, int]:
-    """Return host and port of ``host:port`` or ``[IPv6]:port``; ValueError if it is neither."""
+    """Return host and port of ``host:port`` or ``[IPv6]:port``.
+
+    Raises ValueError for other text.
+    """
     match = _ADDRESS.fullmatch(address)
     if match is None or not 0 < int(match["port"]) < 65536:
         raise ValueError(f"{address!r} is not an address such as 10.0.0.2:6697, thor.local:6697 or [fd00::2]:6697")
@@ -54,7 +57,7 @@ def _address(text: str) -> str:
 
 
 def _switch(value: object) -> object:
-    """Return YAML's words ``on`` and ``off`` as booleans; any other value unchanged."""
+    """Return the words ``on`` and ``off`` as booleans; any other value is returned unchanged."""
     return _WORDS.get(value, value) if isinstance(value, str) else value
 
 
@@ -90,22 +93,22 @@ class LinkConfig(Settings):
 
     @property
     def short_name(self) -> str:
-        """Return the prefix of the peer's nicks."""
+        """Return the short name of the peer (the linked server), which is the prefix of its nicks."""
         return short_name(self.name)
 
     @property
     def endpoint(self) -> tuple[str, int] | None:
-        """Return the host and port to connect to; None if the peer connects to us."""
+        """Return host and port to which this server connects; None if the peer connects to us."""
         return None if self.address is None else endpoint(self.address)
 
     @property
     def leaves_the_machine(self) -> bool:
-        """Whether the link leads to another machine."""
+        """Return whether the link leads to another machine."""
         return self.endpoint is not None and not is_loopback(self.endpoint[0])
 
     @property
     def encrypted(self) -> bool:
-        """Whether the link uses TLS; by default it does with a fingerprint or to another machine."""
+        """Return whether the link uses TLS; by default with a fingerprint or to another machine."""
         return self.tls if self.tls is not None else self.fingerprint is not None or self.leaves_the_machine
 
 

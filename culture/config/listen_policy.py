@@ -13,7 +13,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address."""
+    """Return whether an address can be reached from this machine only."""
     if host.lower() == "localhost":
         return True
     try:
@@ -24,7 +24,10 @@ def is_loopback(host: str) -> bool:
 
 
 def origin(text: str) -> str:
-    """Return a web origin in the form that browsers send, or ``none``."""
+    """Return a web origin in the form that browsers send; ``none`` unchanged.
+
+    Raises ValueError for other text.
+    """
     normal = text.lower().removesuffix("/")
     if normal != "none" and not _ORIGIN.fullmatch(normal):
         raise ValueError(f"{text!r} is not an origin such as https://chat.example.org, without a path")
@@ -32,7 +35,7 @@ def origin(text: str) -> str:
 
 
 def unprotected(host: str) -> str:
-    """Return the error text for a public listener without TLS."""
+    """Return the error text for a listener that other machines can reach without TLS."""
     return (
         f"{host or 'every address'} can be reached from other machines, so it needs tls: "
         "make a certificate with `culture server cert`. "
@@ -41,7 +44,7 @@ def unprotected(host: str) -> str:
 
 
 def without_logins(hosts: Sequence[str]) -> str:
-    """Return the error text for public listeners on a server without accounts."""
+    """Return the error text for public listeners (hosts) on a server without accounts."""
     return (
         f"{', '.join(hosts)} can be reached from other machines, so clients from there have to log in, "
         "but there are no accounts: make one with `culture account add`, or name an issuer of tokens (oidc).\n"
@@ -60,6 +63,9 @@ class Tls(Settings):
 
 
 class WebSocket(Settings):
-    """The web origins that may connect; ``none`` stands for programs that are no browser."""
+    """The web origins that may open a WebSocket.
+
+    ``none`` stands for programs that are no browser.
+    """
 
     origins: Annotated[tuple[Origin, ...], Field(min_length=1)]

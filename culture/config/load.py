@@ -25,7 +25,10 @@ Held = TypeVar("Held", bound=Settings, covariant=True)
 
 @dataclass(frozen=True)
 class Loaded(Generic[Held]):
-    """A configuration, and the origin of each given value: ``file:line``, option, environment."""
+    """A configuration, and where each given value comes from.
+
+    That is ``file:line``, a command line option or an environment variable.
+    """
 
     config: Held
     sources: Mapping[Key, str]
@@ -42,7 +45,10 @@ class ServerOptions:
 
 
 def load_server(file: Path | None = None, options: ServerOptions | None = None) -> "Loaded[ServerConfig]":
-    """Load the server's configuration from this file, else from culture.yaml if it exists."""
+    """Load the server's configuration from ``file``; None: from culture.yaml, if there is one.
+
+    ``options`` win over the file. Raises ConfigError.
+    """
     from culture.config.model import ServerConfig
 
     document = _read(file, paths.server_file())
@@ -57,7 +63,10 @@ def load_server(file: Path | None = None, options: ServerOptions | None = None) 
 def load_agents(
     file: Path | None = None, backend_fields: Mapping[str, frozenset[str]] | None = None
 ) -> "Loaded[AgentsConfig]":
-    """Load the agents' configuration; ``backend_fields`` maps a backend to its extra fields."""
+    """Load the agents' configuration from ``file``; None: from agents.yaml, if there is one.
+
+    ``backend_fields``: the settings that only agents of a backend have, by backend. Raises ConfigError.
+    """
     from culture.config.agents import AgentsConfig
 
     document = _read(file, paths.agents_file())
@@ -65,7 +74,7 @@ def load_agents(
 
 
 def load_team(file: Path) -> "Loaded[TeamConfig]":
-    """Load a team's configuration from its file."""
+    """Load a team's configuration from its file; raises ConfigError."""
     from culture.config.team import TeamConfig
 
     document = _read(file, file)
@@ -83,9 +92,9 @@ def _sources(document: Document) -> dict[Key, str]:
 
 
 def _apply_options(data: dict[str, Value], options: ServerOptions) -> dict[Key, str]:
-    """Write command line options into ``data``; return where each changed key comes from.
+    """Write the command line options into ``data``, the values of the file.
 
-    A host or port replaces all listeners by one.
+    Returns the option for each changed key. A host or port replaces all listeners by one.
     """
     origins: dict[Key, str] = {}
     for name, value in (("name", options.name), ("data_dir", options.data_dir)):

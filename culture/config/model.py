@@ -89,7 +89,7 @@ class Listen(Settings):
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach this listener."""
+        """Return whether this listener can be reached from this machine only."""
         return listen_policy.is_loopback(self.host)
 
 
@@ -100,7 +100,7 @@ def _at_least_one(listen: tuple[Listen, ...]) -> tuple[Listen, ...]:
 
 
 class Admin(Settings):
-    """Contact of this server (ADMIN)."""
+    """The contact of this server, which the command ADMIN shows."""
 
     location1: Line = ""
     location2: Line = ""
@@ -108,7 +108,7 @@ class Admin(Settings):
 
 
 class Operator(Settings):
-    """A name and password for OPER."""
+    """A name and password with which a user becomes an IRC operator (OPER)."""
 
     name: Word
     password: Secret = Field(repr=False)
@@ -173,7 +173,7 @@ class Rate(Settings):
 
 
 class Flood(Settings):
-    """Rates for remote clients, for agents with an account, and for clients on this machine."""
+    """Rate limits for remote clients, agents with an account, and clients on this machine."""
 
     clients: Rate = Field(default_factory=Rate)
     agents: Rate = Field(default_factory=lambda: Rate(burst=100, rate=20.0))
@@ -232,7 +232,7 @@ class ServerConfig(Settings):
 
     @model_validator(mode="after")
     def _check_name(self) -> Self:
-        """Check that the server's short name has no hyphen: a nick's prefix ends at its first hyphen."""
+        """Raise Misfit if the server's short name cannot be the prefix of nicks, as with a hyphen."""
         if self.nick_prefix == "required" and not valid_short_name(self.short_name):
             better = paths.made_short(self.name)
             raise Misfit(
@@ -288,7 +288,7 @@ class ServerConfig(Settings):
         return self
 
     def built_in(self) -> dict[str, builtin.Builtin]:
-        """Return the settings of the built-in skills by name."""
+        """Return the settings of each built-in skill, by its name."""
         return {
             "history": self.history,
             "logger": self.logger,
@@ -300,10 +300,10 @@ class ServerConfig(Settings):
 
     @property
     def account_prefix(self) -> str:
-        """Return the prefix that all nicks of accounts have: the short name, or "" if nicks need none."""
+        """Return the prefix of accounts' nicks: the server's short name, "" if nicks need none."""
         return self.short_name if self.nick_prefix == "required" else ""
 
     @property
     def short_name(self) -> str:
-        """Return the first label of the name, which is the prefix of local nicks."""
+        """Return the first label of the server's name, which is the prefix of its users' nicks."""
         return short_name(self.name)

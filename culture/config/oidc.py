@@ -15,7 +15,10 @@ Name = Annotated[str, Field(min_length=1)]
 
 
 def trusted_address(text: str) -> str:
-    """Return an address whose answers cannot be forged: https, or http on loopback."""
+    """Return the URL unchanged if its answers cannot be forged: https, or http on loopback.
+
+    Raises ValueError for any other.
+    """
     try:
         address = urlsplit(text)
         is_whole = bool(address.hostname) and address.port != 0
@@ -36,7 +39,7 @@ def _issuer(text: str) -> str:
 
 
 class Classes(Settings):
-    """Values of the class claim by class; a user with none of them is of class unknown."""
+    """The values of the class claim for each user class; with none of them, a user is unknown."""
 
     human: tuple[Name, ...] = ()
     agent: tuple[Name, ...] = ()
@@ -44,12 +47,12 @@ class Classes(Settings):
 
     @property
     def is_empty(self) -> bool:
-        """Whether no claim value is listed for any class."""
+        """Return whether no value of the claim is listed for any class."""
         return not (self.human or self.agent or self.bot)
 
 
 class Oidc(Settings):
-    """The issuer whose tokens log in (SASL OAUTHBEARER), and what they must contain."""
+    """The issuer (OpenID provider) whose tokens log in, and what these must contain."""
 
     issuer: Annotated[str, AfterValidator(_issuer)]
     audience: Name
@@ -74,5 +77,5 @@ class Oidc(Settings):
 
     @property
     def configuration(self) -> str:
-        """Return the address of the issuer's metadata (OpenID Connect Discovery 1.0 §4)."""
+        """Return the URL of the issuer's metadata (OpenID Connect Discovery 1.0 §4)."""
         return self.issuer.removesuffix("/") + _DISCOVERY

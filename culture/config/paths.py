@@ -17,18 +17,18 @@ _SHARED = Path("/tmp")
 
 
 def home() -> Path:
-    """Return the folder that holds everything: ``$CULTURE_HOME``, else ``~/.culture``."""
+    """Return the folder for all files of culture: ``$CULTURE_HOME``, else ``~/.culture``."""
     moved = os.environ.get(Environment.HOME)
     return Path(moved).expanduser().absolute() if moved else Path.home() / ".culture"
 
 
 def server_file() -> Path:
-    """Return the path of the server's configuration."""
+    """Return the path of the server's configuration, culture.yaml."""
     return home() / "culture.yaml"
 
 
 def agents_file() -> Path:
-    """Return the path of the agents' configuration."""
+    """Return the path of the agents' configuration, agents.yaml."""
     return home() / "agents.yaml"
 
 
@@ -48,22 +48,22 @@ def pid_file(server: str) -> Path:
 
 
 def log_file(server: str) -> Path:
-    """Return the path of a background server's log."""
+    """Return the path of the log of a server that runs in the background."""
     return home() / "log" / f"{server}.log"
 
 
 def inbox_file(nick: str) -> Path:
-    """Return the path of an agent daemon's database."""
+    """Return the path of the database of an agent's daemon."""
     return home() / "inbox" / f"{nick}.db"
 
 
 def team_dir(slug: str) -> Path:
-    """Return the folder of a team's files."""
+    """Return the folder with the files of the team whose project has this short name (``slug``)."""
     return home() / "team" / slug
 
 
 def secret_file(nick: str) -> Path:
-    """Return the path of the token that an agent logs in with."""
+    """Return the path of the file with the token that an agent logs in with."""
     return home() / "secrets" / nick
 
 
@@ -73,11 +73,11 @@ def tls_file(host: str, kind: str) -> Path:
 
 
 def agent_socket(nick: str) -> Path:
-    """Return the path of an agent daemon's Unix socket, the same for everyone who asks.
+    """Return the path of an agent daemon's Unix socket; each program of this user gets the same.
 
     It is in ``$XDG_RUNTIME_DIR``, else in ``run`` of the home folder, else, if that path is too long for a socket, in a
-    folder of this user under /tmp. Where several homes share a folder, the name tells them apart. ValueError if even
-    the last path is too long.
+    folder of this user under /tmp. Where several homes share a folder, the name tells them apart. Raises ValueError if
+    even the last path is too long.
     """
     places = _socket_places(nick)
     for path in places:
@@ -90,25 +90,28 @@ def agent_socket(nick: str) -> Path:
 
 
 def socket_alias(nick: str) -> Path:
-    """Return the path of a symlink to an agent's socket, for other programs.
+    """Return the path of a symlink to an agent's socket, for programs that are not ours.
 
-    It exists unless another user has that name. Our own programs do not follow it.
+    There is one unless another user has that name; our own programs do not follow it.
     """
     return Path(os.environ.get("XDG_RUNTIME_DIR") or _SHARED) / _socket_name(nick)
 
 
 def earlier_socket(nick: str) -> Path | None:
-    """Return where a daemon from before an upgrade may listen; None if another home may use it."""
+    """Return the path where a daemon from before an upgrade of culture may listen.
+
+    None if a daemon of another home folder may listen there.
+    """
     return None if os.environ.get("XDG_RUNTIME_DIR") else _SHARED / _socket_name(nick)
 
 
 def home_mark() -> str:
-    """Return eight letters that identify this home folder, whichever path leads to it."""
+    """Return eight hex digits that identify the home folder, whichever path leads to it."""
     return hashlib.sha256(os.fsencode(os.path.realpath(home()))).hexdigest()[:8]
 
 
 def agent_sockets() -> Iterator[Path]:
-    """Yield the files of this home that look like agents' sockets, whether in use or not."""
+    """Yield the paths that look like sockets of this home's agents, whether in use or not."""
     others = re.compile(r"culture-[0-9a-f]{8}-.*") if _is_default_home() else None
     for place in _socket_places("*"):
         for path in place.parent.glob(place.name):
@@ -134,7 +137,7 @@ def _socket_name(nick: str) -> str:
 
 
 def _is_default_home() -> bool:
-    """Whether the home folder of culture is the default one, ``~/.culture``."""
+    """Return whether the home folder of culture is the default one, ``~/.culture``."""
     try:
         usual = Path(pwd.getpwuid(os.geteuid()).pw_dir)
     except KeyError:
@@ -143,16 +146,19 @@ def _is_default_home() -> bool:
 
 
 def leads_out(file: Path, folder: Path) -> bool:
-    """Whether a file is a symlink that leads out of its folder: with one an agent could have any file read."""
+    """Return whether a file is a symlink that leads out of ``folder``.
+
+    By such a link an agent could have any file read.
+    """
     return folder in file.parents and folder.resolve() not in file.resolve().parents
 
 
 def default_server_name() -> str:
-    """Return a short server name made from this host's name, else ``culture``."""
+    """Return a short server name made from the name of this machine; ``culture`` if that fails."""
     label = made_short(socket.gethostname())
     return label if valid_short_name(label) else "culture"
 
 
 def made_short(name: str) -> str:
-    """Return a host name reduced to the letters and digits of a short server name."""
+    """Return a host name reduced to what a short server name may have: letters and digits."""
     return re.sub(r"[^a-z0-9]", "", name.split(".")[0].lower())[:12]

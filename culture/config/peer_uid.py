@@ -41,7 +41,10 @@ IS_KNOWN = sys.platform == "linux"
 
 
 class PortHeld(ConnectionError):
-    """An untrusted user listens on our program's port; temporary, until they stop."""
+    """A user whom we do not trust listens on the port of a program of ours.
+
+    It is temporary: it ends when the user stops listening.
+    """
 
     def __init__(self, port: int, user: str, setting: str) -> None:
         super().__init__(
@@ -58,20 +61,23 @@ SETTING = "server.user: {user} in agents.yaml"
 
 
 class Connected(Protocol):
-    """A TCP socket, or a transport's socket of asyncio."""
+    """A TCP socket, or the socket of a transport of asyncio."""
 
     def getpeername(self) -> tuple[str, int]:
-        """Return the address of the other side."""
+        """Return the address (host, port) of the other end."""
 
     def getsockname(self) -> tuple[str, int]:
-        """Return the address of this side."""
+        """Return the address (host, port) of our end."""
 
     def getsockopt(self, level: int, name: int, size: int, /) -> bytes:
         """Return the value of a socket option."""
 
 
 def check_peer(connection: Connected, allowed: str | None = None, setting: str = SETTING) -> None:
-    """Raise PortHeld unless the peer is remote or its process belongs to root, us or ``allowed``."""
+    """Raise PortHeld if the other end is a process of an untrusted user of this machine.
+
+    Trusted are root, our user and ``allowed`` (name or uid). ``setting``: what the error names as the setting for it.
+    """
     (host, port), (own_host, own_port) = connection.getpeername()[:2], connection.getsockname()[:2]
     peer, own = (host.partition("%")[0], port), (own_host.partition("%")[0], own_port)
     if not IS_KNOWN or not _is_local(peer[0], own[0]):
@@ -83,7 +89,7 @@ def check_peer(connection: Connected, allowed: str | None = None, setting: str =
 
 
 def user_name(uid: int) -> str:
-    """Return the name of a user, or its number if it has none."""
+    """Return the name of the user with this uid; the uid as text if the user has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -91,7 +97,7 @@ def user_name(uid: int) -> str:
 
 
 def _is_local(peer: str, own: str) -> bool:
-    """Whether both ends of a connection are on this machine."""
+    """Return whether both ends of a connection, given by their hosts, are on this machine."""
     return peer == own or is_loopback(peer)
 
 
@@ -108,15 +114,19 @@ def _peer_owner(connection: Connected, peer: Address, own: Address) -> int | Non
 
 
 def uid_of(client: Address, server: Address) -> int | None:
-    """Return the uid that owns a client's socket, or None if unknown."""
+    """Return the uid of the user who owns a client's socket; None if it cannot be determined.
+
+    ``client`` and ``server``: the addresses of the two ends of the connection.
+    """
     owner = owner_of(client, server)
     return None if owner is None else owner[0]
 
 
 def owner_of(client: Address, server: Address) -> tuple[int, int] | None:
-    """Return uid and inode of a client's socket, or None.
+    """Return uid and inode of a client's socket; None if they cannot be determined.
 
-    It is found by netlink (10 µs), or if that fails by reading /proc.
+    ``client`` and ``server``: the addresses of the two ends of the connection. The kernel is asked by netlink (10 µs),
+    or if that fails by reading /proc.
     """
     try:
         return _by_netlink(client, server)
@@ -125,7 +135,10 @@ def owner_of(client: Address, server: Address) -> tuple[int, int] | None:
 
 
 def _listener_owner(address: Address, client: str) -> tuple[int, int] | None:
-    """Return uid and inode of the socket that listens on this address for ``client``, or None."""
+    """Return uid and inode of the socket that listens on ``address`` for the host ``client``.
+
+    None if there is no such socket.
+    """
     try:
         # No connection has port 0, so the kernel finds the listener.
         return _by_netlink(address, (client, 0))
@@ -166,7 +179,7 @@ def _by_proc(client: Address, server: Address) -> tuple[int, int] | None:
 
 
 def _listener_by_proc(address: Address) -> tuple[int, int] | None:
-    """Return uid and inode of the socket that listens on this address, by reading /proc, or None.
+    """Return uid and inode of the socket that listens on an address, by /proc; None without one.
 
     A listener on exactly this address wins over one on all addresses (also an IPv6 one).
     """

@@ -36,14 +36,14 @@ class TooManyProcesses(Exception):
 
 
 def own_agent() -> str | None:
-    """Return the agent that this process belongs to, or None for a person's process."""
+    """Return the nick of the agent that this process belongs to; None for a person's process."""
     return os.environ.get(Environment.NICK) or agent_of(os.getppid())
 
 
 def agent_of(pid: int) -> str | None:
-    """Return the nick of the agent for which a process or an ancestor was started.
+    """Return the nick of the agent for which a process or one of its ancestors was started.
 
-    None for a person's.
+    None for a person's process.
     """
     for _ in range(_WALKS):
         try:
@@ -54,19 +54,20 @@ def agent_of(pid: int) -> str | None:
 
 
 def name_of(pid: int) -> str:
-    """Return the name of a process, at most 15 bytes; empty for one that has ended."""
+    """Return the name of a process, at most 15 bytes; "" if the process has ended."""
     return _stat(pid)[0]
 
 
 def take_daemon_name() -> None:
-    """Set this process's name to the one by which ``agent_of`` recognises a daemon."""
+    """Give this process the name by which ``agent_of`` recognises an agent's daemon."""
     (_PROC / "self" / "comm").write_text(DAEMON, encoding="ascii")
 
 
 def holders(inode: int, patience: float = PATIENCE) -> list[int]:
-    """Return the pids that hold a socket open, as far as this user may see; forks share sockets.
+    """Return the pids of the processes that have a socket open and that this user may see.
 
-    Blocks: about 10 µs for each process and 2 µs for each open file. TooManyProcesses when time is up.
+    ``inode``: the inode of the socket. Blocks: about 10 µs for each process and 2 µs for each open file; raises
+    TooManyProcesses after ``patience`` seconds.
     """
     link, deadline, pids = f"socket:[{inode}]", time.monotonic() + patience, []
     for entry in os.listdir(_PROC):
@@ -93,11 +94,14 @@ def _target(link: str) -> str:
 
 
 class _Moved(Exception):
-    """A process ended during the walk, and its children have another parent now."""
+    """A process ended while ancestors were followed: its children have another parent now."""
 
 
 def _walk(pid: int) -> str | None:
-    """Return the nick in the environment of a process or its ancestors, up to the first unreadable one."""
+    """Return the agent's nick in the environment of a process or its nearest ancestor with one.
+
+    None if none has a nick, up to the first process that cannot be read. Raises _Moved.
+    """
     child = 0
     for _ in range(_DEEPEST):
         name, parent = _stat(pid)
@@ -128,7 +132,7 @@ def _marked_nick(pid: int) -> str | None:
 
 
 def _stat(pid: int) -> tuple[str, int]:
-    """Return name and parent of a process; an empty name if there is none."""
+    """Return the name of a process and the pid of its parent; the name "" if it does not exist."""
     try:
         stat = (_PROC / str(pid) / "stat").read_bytes()
         # The name is in brackets and may contain brackets.

@@ -18,7 +18,7 @@ _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s/@]+@")  # as in postgresql://user:p
 
 
 class SettingRow(NamedTuple):
-    """One setting for display: key, value, origin."""
+    """A setting as it is displayed: its key, its value, and where the value comes from."""
 
     key: str
     value: str
@@ -26,12 +26,12 @@ class SettingRow(NamedTuple):
 
 
 def effective(loaded: Loaded[Settings]) -> list[SettingRow]:
-    """Return every setting with its value and origin; secrets are stars."""
+    """Return every setting with its value and the value's origin; secrets are shown as stars."""
     return list(_rows(loaded.config, (), loaded.sources))
 
 
 def has_secrets(loaded: Loaded[Settings]) -> bool:
-    """Whether any setting is a secret, displayed as stars."""
+    """Return whether any setting of the configuration is a secret, displayed as stars."""
     return any(HIDDEN in row.value and row.source != "default" for row in effective(loaded))
 
 

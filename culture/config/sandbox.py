@@ -18,7 +18,7 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class HostRule(NamedTuple):
-    """An entry of ``hosts:``: ``name``, ``name:port``, ``*.name`` or an address with a port."""
+    """An entry of ``hosts:``: ``name``, ``name:port``, ``*.name``, or an address with a port."""
 
     host: str
     port: int
@@ -30,11 +30,11 @@ class HostRule(NamedTuple):
 
     @property
     def is_address(self) -> bool:
-        """Whether the rule names an IP address or localhost, instead of a host name."""
+        """Return whether the rule names an IP address or localhost, and not a host name."""
         return self.host == LOOPBACK_NAME or _is_address(self.host)
 
     def matches(self, host: str, port: int) -> bool:
-        r"""Whether a program may connect to this host and port.
+        r"""Return whether the rule lets a program connect to this host and port.
 
         An invalid name never matches: the resolver would cut ``evil.org\0.example.com`` at the zero.
         """
@@ -47,7 +47,7 @@ class HostRule(NamedTuple):
 
 
 def parse_host(text: str) -> HostRule:
-    """Parse an entry of ``hosts:``; the ValueError shows what it should look like."""
+    """Parse an entry of ``hosts:``; raises ValueError with a text that shows a right one."""
     match = _ENTRY.fullmatch(text.strip().lower())
     host = match["host"].strip("[]").rstrip(".") if match else ""
     port = int(match["port"]) if match and match["port"] else None
@@ -79,7 +79,7 @@ def _variable(name: str) -> str:
 
 
 def block(value: object) -> object:
-    """Read ``sandbox: bwrap`` as ``sandbox: {kind: bwrap}``."""
+    """Return the value of ``sandbox: bwrap`` as a block, ``{kind: bwrap}``; blocks unchanged."""
     return value if isinstance(value, Mapping | SandboxConfig) else {"kind": value}
 
 

@@ -21,7 +21,7 @@ def _clock(text: str) -> str:
 
 
 class DigestConfig(Settings):
-    """When and where the digest is posted, and which agent words it."""
+    """When and where the digest is posted, and which agent puts it into words."""
 
     every: Duration = DAY
     at: Annotated[str, AfterValidator(_clock)] | None = None
@@ -40,7 +40,7 @@ class DigestConfig(Settings):
 
     @property
     def is_posted(self) -> bool:
-        """Whether the digest is posted anywhere: a channel or webhook is set."""
+        """Return whether the digest is posted at all: to a channel or a webhook."""
         return self.channel is not None or self.webhook is not None
 
 
@@ -60,18 +60,18 @@ def _address(text: str) -> str:
 
 
 class MetricsConfig(Settings):
-    """The address where metrics can be read, in Prometheus' format."""
+    """The address at which metrics can be read, in Prometheus' format."""
 
     listen: Annotated[str, AfterValidator(_address)] | None = None
 
     @property
     def endpoint(self) -> tuple[str, int] | None:
-        """Return the host and port to listen on; None if metrics are off."""
+        """Return host and port on which metrics can be read; None if metrics are off."""
         return None if self.listen is None else _endpoint(self.listen)
 
     @property
     def leaves_the_machine(self) -> bool:
-        """Whether other machines can read the metrics."""
+        """Return whether other machines can read the metrics."""
         return self.endpoint is not None and not is_loopback(self.endpoint[0])
 
 
@@ -79,9 +79,9 @@ DEFAULT_PORT = 6680
 
 
 def _page_address(text: str) -> str:
-    """Return the public address of the web page.
+    """Return the public URL of the web page in normal form.
 
-    ValueError if it is no http(s) address without a path.
+    Raises ValueError for text that is no http(s) URL without a path.
     """
     address = text.rstrip("/")
     parts = urlsplit(address)
@@ -113,12 +113,15 @@ class WebConfig(Settings):
 
     @model_validator(mode="after")
     def _check_url(self) -> Self:
-        """Check the url's scheme; a page behind a proxy that speaks TLS has no tls block here."""
+        """Raise Misfit if the page has a TLS certificate and ``url`` does not begin with https.
+
+        A page behind a proxy that speaks TLS has no ``tls`` block.
+        """
         if self.url and self.tls and not self.url.startswith("https:"):
             raise Misfit("must begin with https: since there is a certificate", "url")
         return self
 
     @property
     def is_exposed(self) -> bool:
-        """Whether other machines can reach the web page."""
+        """Return whether other machines can reach the web page directly."""
         return not is_loopback(self.host)

@@ -12,9 +12,9 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 
 def _store(text: str) -> str:
-    """Return the address of a store.
+    """Return the address of the history's store unchanged: ``sqlite`` or a PostgreSQL URL.
 
-    The ValueError for a wrong one does not quote it: it may have a password.
+    Raises ValueError, whose text does not quote a wrong address, since that may contain a password.
     """
     if text == "sqlite":
         return text
@@ -33,7 +33,10 @@ def _skill_name(name: str) -> str:
 
 
 def _block(value: object) -> object:
-    """Return an empty block (default settings) for a skill named without one, as in ``dice:``."""
+    """Return an empty block (default settings) for None, as in ``dice:``.
+
+    Other values unchanged.
+    """
     return {} if value is None else value
 
 
@@ -45,13 +48,13 @@ Others = Annotated[
 
 
 class Builtin(Settings):
-    """What all built-in skills have."""
+    """The setting that all built-in skills have."""
 
     enabled: bool = True
 
 
 class Retention(Settings):
-    """How much of a channel is kept; without a limit, all of it."""
+    """How much of a channel's history is kept; without a limit, all of it."""
 
     age: Duration | None = None
     size: Count | None = None

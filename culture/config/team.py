@@ -35,7 +35,7 @@ RoleName = Annotated[str, AfterValidator(_a_role)]
 
 
 class RoleConfig(Settings):
-    """The backend and model for a role."""
+    """The backend and model of the agents that have a role in the team."""
 
     agent: str = "claude"
     model: str | None = None
@@ -59,14 +59,14 @@ class TeamLimits(Settings):
 
 
 class Allowance(Settings):
-    """A limit on spending; None is no limit."""
+    """A limit on what may be spent; None is no limit."""
 
     usd: Money | None = None
     tokens: Count | None = None
 
 
 class TeamBudget(Settings):
-    """Spending limits of the team, of one task and of one member."""
+    """Limits on what the whole team, one task and one member may spend."""
 
     team: Allowance = Field(default_factory=Allowance)
     task: Allowance = Field(default_factory=Allowance)
@@ -74,7 +74,7 @@ class TeamBudget(Settings):
 
 
 class TeamConfig(Settings):
-    """All of team.yaml."""
+    """The contents of team.yaml."""
 
     slug: Slug
     project_dir: Folder
@@ -111,7 +111,7 @@ class TeamConfig(Settings):
         return self
 
     def role(self, name: str) -> RoleConfig:
-        """Return the backend and model for a role: the file's values over the default."""
+        """Return backend and model of a role: the values in team.yaml, else the role's defaults."""
         default, own = DEFAULT_ROLES[name], self.roles.get(name)
         if name == "em" and self.em_model is not None and (own is None or own.model is None):
             default = default.model_copy(update={"model": self.em_model})
@@ -123,10 +123,10 @@ class TeamConfig(Settings):
 
     @property
     def project_channel(self) -> str:
-        """Return the channel where people and the EM talk."""
+        """Return the name of the channel in which people talk with the EM."""
         return f"#project-{self.slug}"
 
     @property
     def standup_channel(self) -> str:
-        """Return the channel where work is assigned and reported."""
+        """Return the name of the channel in which work is assigned and reported."""
         return f"#standup-{self.slug}"

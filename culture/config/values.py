@@ -19,7 +19,7 @@ _LONGEST_NAME = 63
 
 
 class Settings(BaseModel):
-    """A block of settings: frozen, without unknown keys.
+    """A block of settings, which cannot be changed; unknown keys are errors.
 
     The validator is built when a file is read: most commands read one of several files.
     """
@@ -28,7 +28,7 @@ class Settings(BaseModel):
 
 
 class Misfit(ValueError):
-    """Settings that contradict each other; ``key`` leads from their block to the wrong one."""
+    """Settings of a block contradict each other; ``key`` leads from the block to the wrong one."""
 
     def __init__(self, text: str, *key: str | int) -> None:
         super().__init__(text)
@@ -37,11 +37,14 @@ class Misfit(ValueError):
 
 @dataclass(frozen=True)
 class Hidden:
-    """Marker of a setting's type: the value is never printed."""
+    """Marks the type of a setting whose value is never printed."""
 
 
 def seconds(value: object) -> object:
-    """Return a duration such as ``30s``, ``30m``, ``8h`` or a plain number as seconds."""
+    """Return a duration such as ``30s``, ``30m``, ``8h`` or a plain number as seconds.
+
+    Raises ValueError for any other value.
+    """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value)
     match = _DURATION.fullmatch(value.strip()) if isinstance(value, str) else None
@@ -52,7 +55,10 @@ def seconds(value: object) -> object:
 
 
 def _as_user(value: object) -> object:
-    """Return a numeric uid as text, anything else unchanged: in a container a user may have no name."""
+    """Return a number (uid) as text, and any other value unchanged.
+
+    In a container a user may have no name.
+    """
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
@@ -61,33 +67,36 @@ SystemUser = Annotated[str, BeforeValidator(_as_user), Field(min_length=1)]
 
 
 def as_path(value: object) -> object:
-    """Return text as a path with ``~`` expanded; any other value unchanged."""
+    """Return text as a path with ``~`` expanded; a value that is no text is unchanged."""
     return Path(value).expanduser() if isinstance(value, str | Path) else value
 
 
 def channel_name(name: str) -> str:
-    """Return the name if it is a channel; else raise ValueError."""
+    """Return the name unchanged if a channel can have it; else raise ValueError."""
     if not valid_channel(name, _LONGEST_CHANNEL):
         raise ValueError(f"{name!r} is not a channel: it begins with # and has no spaces or commas")
     return name
 
 
 def new_channel_name(name: str) -> str:
-    """Return the name if a new channel may have it; else raise ValueError."""
+    """Return the name unchanged if a new channel may have it; else raise ValueError."""
     if (fault := fault_in(channel_name(name))) is not None:
         raise ValueError(f"{name!a} cannot be the name of a channel. {fault}")
     return name
 
 
 def server_name(name: str) -> str:
-    """Return the name if a server may have it; else raise ValueError."""
+    """Return the name unchanged if a server may have it; else raise ValueError."""
     if len(name) > _LONGEST_NAME or not _HOST_NAME.fullmatch(name):
         raise ValueError(f"{name!r} does not look like a host name, for example spark or spark.local")
     return name
 
 
 def fingerprint(text: str) -> str:
-    """Return a certificate's SHA-256 fingerprint in lower case without colons."""
+    """Normalise a SHA-256 fingerprint of a certificate: lower case, without colons.
+
+    Raises ValueError for text that is not 64 hex digits.
+    """
     plain = text.replace(":", "").lower()
     if not re.fullmatch("[0-9a-f]{64}", plain):
         raise ValueError(f"{text!r} is not the SHA-256 fingerprint of a certificate: 64 hexadecimal digits")
@@ -95,7 +104,10 @@ def fingerprint(text: str) -> str:
 
 
 def is_given(value: object) -> object:
-    """Refuse None, which YAML makes of ``password: #x`` (a comment): there would be no password."""
+    """Return the value unchanged; raise ValueError if it is None.
+
+    YAML makes None of ``password: #x``, where a comment begins: there would be no password.
+    """
     if value is None:
         raise ValueError("expected text, found nothing: leave the line out, or quote a password that begins with #")
     return value

@@ -19,7 +19,7 @@ _COMMENT_IN_A_LIST = re.compile(r"""(?:[^#"']|"[^"]*"|'[^']*')*\[(?:[^#"'\]]|"[^
 
 @dataclass
 class Document:
-    """The contents of a file: ``data``, and the line of each key."""
+    """The contents of a YAML file: its values (``data``), and the line of each key."""
 
     file: Path
     text: str
@@ -27,19 +27,22 @@ class Document:
     lines: dict[Key, int] = field(default_factory=dict)
 
     def line(self, key: Key) -> int:
-        """Return the line of a key, else of the nearest block around it."""
+        """Return the line of a key; of the nearest block around it if the key is not in the file.
+
+        Lines count from 1; 0 if there is no such block.
+        """
         while key and key not in self.lines:
             key = key[:-1]
         return self.lines.get(key, 0)
 
     def source(self, line: int) -> str:
-        """Return the text of a line."""
+        """Return the text of the line with this number, from 1 on; "" if there is none."""
         lines = self.text.splitlines()
         return lines[line - 1] if 0 < line <= len(lines) else ""
 
 
 def read(file: Path) -> Document:
-    """Read a YAML file; a missing file gives an empty document."""
+    """Read a YAML file; a missing file gives an empty document. Raises ConfigError."""
     try:
         return parse(file, file.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -50,7 +53,7 @@ def read(file: Path) -> Document:
 
 
 def parse(file: Path, text: str) -> Document:
-    """Parse the text of a YAML file; ``file`` is named in errors."""
+    """Parse the text of a YAML file; raises ConfigError, whose text names ``file``."""
     document = Document(file, text)
     _Reader(document).read()
     return document
@@ -65,7 +68,7 @@ class _Reader:
         self._values = 0
 
     def read(self) -> None:
-        """Read the document into plain values, and record the line of each key."""
+        """Fill the document with plain values and the line of each key; raises ConfigError."""
         try:
             root = self._yaml.compose(self._document.text)
         except MarkedYAMLError as error:
@@ -81,7 +84,10 @@ class _Reader:
         self._document.data = self._mapping(root, ())
 
     def _remedy(self, error: MarkedYAMLError) -> str:
-        """Return a hint for tabs, and for ``[#general]``, where ``#`` begins a comment in the list."""
+        """Return a hint how to mend a syntax error: for tabs, and for ``[#general]``; else "".
+
+        In ``[#general]`` the ``#`` begins a comment inside the list.
+        """
         if error.problem and r"'\t'" in error.problem:
             return "indent with spaces, not with tabs"
         marks = (error.context_mark, error.problem_mark)
@@ -132,7 +138,7 @@ class _Reader:
 
 
 def unquoted(source: str) -> str:
-    """Return the hint for a line on which an unquoted channel name became a comment."""
+    """Return the hint for a line on which a channel name without quotes became a comment."""
     word = re.split(r"[\s,\]]", source[source.index("#") :], maxsplit=1)[0]
     return f'in YAML an unquoted # begins a comment: write "{word}" with the quotes'
 

@@ -15,16 +15,17 @@ from collections.abc import Callable
 
 
 def delay(attempt: int, first: float, longest: float, jitter: float = 0.0, chance: float = 0.0) -> float:
-    """Seconds to wait after failure number ``attempt`` (from 0).
+    """Return the seconds to wait after failure number ``attempt`` (from 0), doubled each time.
 
-    ``chance``, from 0 to 1, is the random number for the jitter.
+    ``first`` and ``longest``: the first and the longest wait in seconds. ``jitter``: the largest part of it that is
+    left out at random; ``chance``, from 0 to 1, is the random number for this.
     """
     # From 2**60 on it is the longest pause in any case, and a float would overflow.
     return min(longest, first * 2.0 ** min(attempt, 60)) * (1.0 - jitter * chance)
 
 
 class Backoff:
-    """The pauses between the tries of one thing."""
+    """The pauses between repeated attempts, such as to connect; each is twice the last."""
 
     def __init__(
         self, first: float, longest: float, *, jitter: float = 0.25, random: Callable[[], float] = _random.random
@@ -37,20 +38,26 @@ class Backoff:
         """The next pause in seconds, before jitter."""
 
     def next(self) -> float:
-        """Return the seconds to wait now, and double the next pause."""
+        """Return the seconds to wait before the next attempt, and double the pause after that."""
         seconds = self.pause * (1.0 - self._jitter * self._random())
         self.pause = max(self.pause, min(self.pause * 2, self._longest))
         return seconds
 
     def at_least(self, seconds: float) -> None:
-        """Make all pauses until the next reset at least this many seconds, even if that exceeds ``longest``."""
+        """Make all pauses until the next ``reset`` at least this many seconds long.
+
+        They may then exceed ``longest``.
+        """
         self.pause = max(self.pause, seconds)
 
     def reset(self) -> None:
-        """Begin again with the first pause, after a success."""
+        """Go back to the first, shortest pause, after an attempt has succeeded."""
         self.pause = self._first
 
     def lasted(self, seconds: float) -> None:
-        """Reset the pause if the connection lasted (in seconds) at least half of the longest pause."""
+        """Go back to the shortest pause if a connection lasted at least half of the longest pause.
+
+        ``seconds``: how long the connection lasted.
+        """
         if seconds >= self._longest / 2:
             self.reset()
