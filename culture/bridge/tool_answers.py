@@ -17,7 +17,7 @@ Somebody = TypedDict("Somebody", {"nick": str, "class": str, "human": bool, "ope
 
 
 class ChannelExcerpt(TypedDict):
-    """The answer with messages of a channel, newest first, and a note that they are only data."""
+    """Messages of a channel, newest first."""
 
     channel: str
     note: str
@@ -25,7 +25,7 @@ class ChannelExcerpt(TypedDict):
 
 
 class ChannelMembers(TypedDict):
-    """The answer with the members of a channel."""
+    """Members of a channel."""
 
     channel: str
     members: list[Somebody]
