@@ -8,7 +8,7 @@ Key = tuple[str | int, ...]
 
 
 def dotted(key: Key) -> str:
-    """Return a key as people write it: ``listen[0].port``."""
+    """Return the key of a setting as people write it, such as ``listen[0].port``."""
     text = ""
     for step in key:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else step

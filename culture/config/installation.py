@@ -133,7 +133,7 @@ class NameConflict:
 
 
 def installation() -> Installation:
-    """Return how the running copy was installed."""
+    """Return how the running copy of culture was installed."""
     return installed_in(Path(sys.prefix), _site_folders(), sys.executable, Path(__file__).parents[2])
 
 

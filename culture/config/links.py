@@ -65,7 +65,7 @@ LinkSecret = Annotated[Secret, AfterValidator(_secret)]
 
 
 class LinkConfig(Settings):
-    """A link to another server; without an address this server waits for the other."""
+    """A link to another server; without ``address`` this server waits for the other to connect."""
 
     name: Annotated[ServerName, AfterValidator(_peer_name)]
     address: Annotated[str, AfterValidator(_address)] | None = None

@@ -36,7 +36,7 @@ class Loaded(Generic[Held]):
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """Settings from the command line; None leaves the file's value."""
+    """Settings given on the command line; None: the setting keeps the value of the file."""
 
     name: str | None = None
     host: str | None = None

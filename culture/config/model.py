@@ -80,7 +80,7 @@ ModeLetters = Annotated[str, AfterValidator(_mode_letters)]
 
 
 class Listen(Settings):
-    """An address the server listens on; port 0 takes any free port."""
+    """An address on which the server listens; port 0 lets the system choose a free port."""
 
     host: str = "127.0.0.1"
     port: Port = 6667
@@ -115,7 +115,7 @@ class Operator(Settings):
 
 
 class ServerLimits(Settings):
-    """Limits on sizes (bytes), durations (seconds) and numbers."""
+    """Limits of a server: sizes in bytes, durations in seconds, and numbers."""
 
     nick_length: Count = 32
     channel_length: Count = 64

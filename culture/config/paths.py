@@ -38,7 +38,7 @@ def accounts_file() -> Path:
 
 
 def data_dir(server: str) -> Path:
-    """Return the data folder of a server; one running server at a time may hold it."""
+    """Return the data folder of a server, which one running server at a time may use."""
     return home() / "data" / server
 
 

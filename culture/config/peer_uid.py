@@ -70,7 +70,7 @@ class Connected(Protocol):
         """Return the address (host, port) of our end."""
 
     def getsockopt(self, level: int, name: int, size: int, /) -> bytes:
-        """Return the value of a socket option."""
+        """Return ``size`` bytes of the value of a socket option."""
 
 
 def check_peer(connection: Connected, allowed: str | None = None, setting: str = SETTING) -> None:

@@ -93,7 +93,7 @@ class Embeddings(Settings):
 
 
 class HistoryConfig(Builtin):
-    """Message history on disk."""
+    """Settings of the message history, which is kept on disk."""
 
     store: Annotated[str, AfterValidator(_store), Field(repr=False)] = "sqlite"
     replay: Annotated[int, Field(ge=0, le=1000)] = 20
@@ -107,7 +107,7 @@ class HistoryConfig(Builtin):
 
 
 class LoggerConfig(Builtin):
-    """Channel logs as text files for people."""
+    """Settings of the channel logs, text files for people."""
 
     enabled: bool = False
     folder: Folder | None = None
@@ -117,11 +117,11 @@ class LoggerConfig(Builtin):
 
 
 class RoomsConfig(Builtin):
-    """Channels whose tags invite agents."""
+    """Settings of the skill that invites agents to channels by the channels' tags."""
 
 
 class LedgerConfig(Builtin):
-    """Facts that agents report, such as state, questions and spending."""
+    """Settings of the ledger: facts that agents report, such as state, questions and spending."""
 
     age: Duration = 30 * 86400.0
     keep: Count = 200_000
@@ -129,7 +129,7 @@ class LedgerConfig(Builtin):
 
 
 class AuditConfig(Builtin):
-    """The audit log: actions in append-only files."""
+    """Settings of the audit log, which records actions in files that only grow."""
 
     folder: Folder | None = None
     messages: Literal["agents", "all"] = "agents"
@@ -140,7 +140,7 @@ class AuditConfig(Builtin):
 
 
 class UrlIndexConfig(Builtin):
-    """The index of shared links."""
+    """Settings of the index of links that were shared in channels."""
 
     rows: Annotated[int, Field(ge=1, le=1000)] = 1000
     keep: Count = 100_000

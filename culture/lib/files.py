@@ -46,9 +46,9 @@ _MOST_TRIES = 1000
 
 
 class FileStamp(NamedTuple):
-    """Identity of one version of a file.
+    """What identifies one version of a file: two versions have different stamps.
 
-    It changes with every replacement, which makes a new inode.
+    Each replacement makes a file with a new inode.
     """
 
     inode: int
@@ -57,7 +57,7 @@ class FileStamp(NamedTuple):
 
 
 def private_directory(path: Path) -> Path:
-    """Create the folder and its missing parents with mode 0700.
+    """Create a folder and its missing parents with mode 0700, and return its path.
 
     A folder that exists is left unchanged.
     """
@@ -68,9 +68,9 @@ def private_directory(path: Path) -> Path:
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file and return its descriptor; a new file has mode 0600.
+    """Open a file and return its descriptor; a file that is created has mode 0600.
 
-    A symlink raises OSError.
+    ``flags`` are those of ``os.open``. Raises OSError for a symlink.
     """
     private_directory(path.parent)
     return os.open(path, flags | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
@@ -80,14 +80,14 @@ def create_private(path: Path) -> None:
     """Create an empty file with mode 0600, unless the file exists.
 
     For SQLite databases: an existing file is not opened, since closing any descriptor of an open database would drop
-    this process's locks on it. A symlink raises OSError.
+    this process's locks on it. Raises OSError for a symlink.
     """
     if path.is_symlink() or not path.exists():
         os.close(open_private(path, os.O_RDWR))
 
 
 def read_private(path: Path) -> tuple[bytes, FileStamp] | None:
-    """Return the contents of a file and its stamp; None without a file.
+    """Return the contents of a file and its stamp; None if there is no file.
 
     If other users could read the file, its mode is changed to 0600.
     """
@@ -103,9 +103,9 @@ def read_private(path: Path) -> tuple[bytes, FileStamp] | None:
 
 
 def file_stamp(path: Path) -> FileStamp | None:
-    """Return the stamp of the file that is at this path now, or None without a file.
+    """Return the stamp of the file that is at this path now; None if there is no file.
 
-    One system call.
+    This takes one system call.
     """
     try:
         return _stamp(os.stat(path, follow_symlinks=False))
@@ -125,11 +125,11 @@ def replace_file(
     durable: bool = True,
     check: Callable[[Path], object] | None = None,
 ) -> None:
-    """Replace a file as a whole; missing folders are created private.
+    """Replace or create a file in one step: readers see either the old or the new contents.
 
-    ``mode`` None keeps the permissions of the replaced file. ``durable`` False leaves out both fsyncs, for a file that
-    is written often and whose loss does no harm. ``check`` is called with the path of the complete temporary file; if
-    it raises, the file stays as it was.
+    Missing folders are created with mode 0700. ``mode`` None keeps the permissions of the replaced file. ``durable``
+    False leaves out both fsyncs, for a file that is written often and whose loss does no harm. ``check`` is called with
+    the path of the complete temporary file; if it raises, the file stays as it was.
     """
     private_directory(path.parent)
     temporary, file = _open_temporary(path)
@@ -157,7 +157,7 @@ def replace_file(
 def place_new_file(source: Path, path: Path) -> None:
     """Move a complete file to a path on the same file system.
 
-    FileExistsError if the path is taken.
+    Raises FileExistsError if it exists.
     """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
     os.replace(source, path)
@@ -165,7 +165,7 @@ def place_new_file(source: Path, path: Path) -> None:
 
 
 def sync_directory(folder: Path) -> None:
-    """Write a folder's entries to disk (fsync), so that new and renamed files in it survive power loss."""
+    """Write a folder's entries to disk (fsync): new and renamed files survive a power loss."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -174,9 +174,9 @@ def sync_directory(folder: Path) -> None:
 
 
 def _open_temporary(path: Path) -> tuple[Path, int]:
-    """Create a temporary file for a replacement and lock it; return its path and descriptor.
+    """Create and lock the temporary file for a replacement of ``path``.
 
-    Wait a limited time while another writer has one.
+    Return path and descriptor. Waits a limited time while another process writes one.
     """
     temporary = path.with_name(f"{path.name}.new")
     deadline = time.monotonic() + _WRITER_TIMEOUT
@@ -194,9 +194,10 @@ def _open_temporary(path: Path) -> tuple[Path, int]:
 
 
 def _remove_leftover(path: Path, deadline: float) -> bool:
-    """Remove the temporary file of a killed writer.
+    """Remove the temporary file that a killed process left, and return True.
 
-    Wait for one that is still written; False if it still is at the deadline.
+    While a living process still writes it, wait until the deadline (``time.monotonic()``); return False if it still
+    does.
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -229,9 +230,9 @@ def _present_mode(path: Path) -> int:
 
 
 class LockTaken(Exception):
-    """The lock is held by another process or elsewhere in this one.
+    """A lock is held by another process, or by another object of this one.
 
-    ``note`` is the text of the lock file.
+    ``note`` is the text that the holder wrote into the lock file.
     """
 
     def __init__(self, note: str) -> None:
@@ -240,21 +241,21 @@ class LockTaken(Exception):
 
 
 class FileLock:
-    """An exclusive lock on a file; a note in the file tells other processes who holds the lock."""
+    """An exclusive lock on a file; a note (text) in the file tells others who holds the lock."""
 
     def __init__(self, path: Path, *, parents: bool = True) -> None:
-        """Make an unlocked lock.
+        """Make a lock that is not held yet; ``path`` is the lock file.
 
-        ``parents`` False: acquire raises FileNotFoundError if the folder is missing.
+        ``parents`` False: if the folder is missing, ``acquire`` raises FileNotFoundError and does not create it.
         """
         self.path = path
         self._parents = parents
         self._file = -1
 
     def acquire(self, note: str = "", timeout: float | None = LOCK_TIMEOUT) -> None:
-        """Take the lock, and write the note into its file.
+        """Wait for the lock and take it; write ``note`` into the lock file.
 
-        Raises LockTaken after ``timeout`` seconds; None waits without limit.
+        Raises LockTaken if the lock is not free within ``timeout`` seconds; None waits without limit.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while not self._try(note, wait=deadline is None):
@@ -264,12 +265,18 @@ class FileLock:
                 time.sleep(LOCK_PAUSE)
 
     def try_acquire(self, note: str = "") -> bool:
-        """Take the lock if it is free, without waiting; return whether it was free."""
+        """Take the lock if it is free, without waiting, and return True; return False if it is held.
+
+        ``note`` is written into the lock file.
+        """
         return self._try(note, wait=False)
 
     @contextmanager
     def held(self, note: str = "", timeout: float | None = LOCK_TIMEOUT) -> Iterator[Self]:
-        """Hold the lock during the ``with`` block; LockTaken as in ``acquire``."""
+        """Hold the lock during the ``with`` block.
+
+        ``note`` is written into the lock file. Raises LockTaken if the lock is not free within ``timeout`` seconds.
+        """
         self.acquire(note, timeout)
         try:
             yield self
@@ -277,11 +284,11 @@ class FileLock:
             self.release()
 
     def write(self, note: str) -> None:
-        """Replace the note in the lock file; only for the holder of the lock."""
+        """Replace the text in the lock file by ``note``; only the holder of the lock may call this."""
         _put_note(self._file, note)
 
     def release(self, *, remove: bool = False) -> None:
-        """Release the lock, and remove its file if asked to; does nothing if the lock is not held."""
+        """Release the lock, and with ``remove`` delete the lock file; do nothing if it is not held."""
         if self._file >= 0:
             if remove:
                 self.path.unlink(missing_ok=True)
@@ -308,16 +315,16 @@ class FileLock:
 
 @contextmanager
 def write_lock(path: Path) -> Iterator[None]:
-    """Hold the lock ``NAME.lock`` for reading, changing and replacing a file.
+    """Hold a file's lock, ``NAME.lock``, during the block, which may read and replace the file.
 
-    Wait until it is free.
+    Waits without limit until the lock is free.
     """
     with FileLock(path.with_name(f"{path.name}.lock")).held(timeout=None):
         yield
 
 
 def note_of_holder(path: Path) -> str | None:
-    """Return the note of the process that holds a lock; None if no process holds it."""
+    """Return the text in a lock file that a process holds; None if no process holds it."""
     try:
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -329,9 +336,9 @@ def note_of_holder(path: Path) -> str | None:
 
 
 def _flock(file: int, operation: int) -> bool:
-    """Apply flock without blocking if ``operation`` says so.
+    """Lock an open file by flock; return False if another holder prevents it.
 
-    Return False if another holder blocks it.
+    ``operation``: the flags of flock; only with LOCK_NB it does not wait.
     """
     try:
         fcntl.flock(file, operation)
@@ -341,7 +348,7 @@ def _flock(file: int, operation: int) -> bool:
 
 
 def _is_same(path: Path, file: int) -> bool:
-    """Whether the path leads to the same file as the open descriptor."""
+    """Return whether the path leads to the same file as the open descriptor."""
     try:
         return os.path.samestat(os.fstat(file), path.stat(follow_symlinks=False))
     except FileNotFoundError:

@@ -51,9 +51,9 @@ _GITDIR = re.compile(r"gitdir:\s*(?P<folder>\S.*)")
 
 
 class GitFailed(Exception):
-    """Git exited with an error or was ended.
+    """Git exited with an error, or we ended it.
 
-    ``code``: its exit code (-1: ended by us), ``words``: its output.
+    ``code``: its exit code (-1: we ended it); ``words``: its output.
     """
 
     def __init__(self, command: Sequence[str], code: int, words: str) -> None:
@@ -63,14 +63,14 @@ class GitFailed(Exception):
 
     @property
     def reason(self) -> str:
-        """The first line of git's output."""
+        """Return the first line of git's output, as the reason of the failure."""
         lines = self.words.strip().splitlines()
         return lines[0] if lines else f"git ended with {self.code}"
 
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """Runs git in one folder, with one environment and one set of options."""
+    """Runs git commands in one folder, with one environment and one set of git settings."""
 
     folder: Path
     environment: Mapping[str, str]
@@ -88,9 +88,10 @@ class Git:
         patience: float = PATIENCE,
         most_output: int = MOST_OUTPUT,
     ) -> bytes:
-        """Run git and return its standard output; block for at most ``patience`` seconds.
+        """Run git with these arguments and return its standard output; block up to ``patience`` s.
 
-        Raises GitFailed for an exit code that is not in ``codes``, and FileNotFoundError without the folder or git.
+        ``codes``: the exit codes that count as success; ``most_output``: the most bytes of output. Raises GitFailed for
+        another exit code, too much output or when time is up, and FileNotFoundError without the folder or git.
         """
         return _Run(self, arguments, environment or {}).output(stdin, codes, patience, most_output)
 
@@ -103,9 +104,10 @@ class Git:
         patience: float = PATIENCE,
         most_output: int = MOST_OUTPUT,
     ) -> bytes:
-        """Run git in a thread and return its standard output; raises as ``run`` does.
+        """Run git in a thread and return its standard output.
 
-        If the caller is cancelled, git has exited before CancelledError is raised.
+        Arguments and errors are those of ``run``. If the caller is cancelled, git has exited before CancelledError is
+        raised.
         """
         run = _Run(self, arguments, environment or {})
         running = in_thread(lambda: run.output(stdin, codes, patience, most_output), "git")
@@ -119,7 +121,10 @@ class Git:
 
 
 def isolated(git_dir: Path, **variables: str) -> dict[str, str]:
-    """Return an environment in which git uses only this repository, PATH, and no settings of any user."""
+    """Return an environment in which git uses this repository alone, and no user's settings.
+
+    ``variables`` are added to it.
+    """
     return {
         "PATH": os.environ.get("PATH", os.defpath),
         **_UNATTENDED,
@@ -131,7 +136,7 @@ def isolated(git_dir: Path, **variables: str) -> dict[str, str]:
 
 
 def in_project(folder: Path, as_person: bool = False) -> dict[str, str]:
-    """Return the environment for running git in a person's project or a worktree of it.
+    """Return the environment for running git in a person's project, or in a worktree of it.
 
     ``as_person``: keep the variables that name the person as the author of commits.
     """
@@ -139,12 +144,15 @@ def in_project(folder: Path, as_person: bool = False) -> dict[str, str]:
 
 
 def without_git_variables(but: Sequence[str] = ()) -> dict[str, str]:
-    """Return the environment of this process without git's variables, except those in ``but``."""
+    """Return this process's environment without the variables of git (``GIT_…``).
+
+    ``but``: names of variables of git that are kept.
+    """
     return {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in but}
 
 
 class _Run:
-    """One run of git, read by one thread; another thread may end it early."""
+    """One run of git, whose output one thread reads; another thread may end it early."""
 
     def __init__(self, git: Git, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
         settings = {**_WITHOUT_HOOKS, **git.settings}
@@ -162,17 +170,14 @@ class _Run:
         self._woken, self._wake = os.pipe()
 
     def break_off(self) -> None:
-        """End git early; the thread in ``output`` does it and raises GitFailed.
-
-        Callable from any thread.
-        """
+        """End git early, from any thread; the thread that waits in ``output`` then raises GitFailed."""
         with self._lock:
             if self._wake >= 0:
                 self._broken_off = True
                 os.write(self._wake, b"!")
 
     def output(self, stdin: bytes, codes: Sequence[int], patience: float, most_output: int) -> bytes:
-        """Run git to its end and return its standard output."""
+        """Run git to its end and return its standard output; raises GitFailed as ``Git.run`` does."""
         deadline = time.monotonic() + patience
         try:
             process = self._started(bool(stdin))
@@ -214,7 +219,10 @@ class _Run:
     def _exchanged(
         self, process: "subprocess.Popen[bytes]", stdin: bytes, deadline: float, most_output: int
     ) -> tuple[bytes, bytes]:
-        """Write ``stdin`` to git; return its standard output and error once git has closed both."""
+        """Write ``stdin`` to git; return its standard output and error once git has closed both.
+
+        Raises TimeoutError at the deadline, and GitFailed for more than ``most_output`` bytes or after ``break_off``.
+        """
         rest = memoryview(stdin)
         said = {process.stdout: bytearray(), process.stderr: bytearray()}
         with selectors.DefaultSelector() as ready:
@@ -247,7 +255,7 @@ class _Run:
         return bytes(said[process.stdout]), bytes(said[process.stderr])
 
     def _ended(self, process: "subprocess.Popen[bytes]", deadline: float) -> int:
-        """Return git's exit code, waiting until the deadline.
+        """Wait for git to exit, and return its exit code; raises TimeoutError at the deadline.
 
         Git usually exits as it closes its outputs.
         """
@@ -276,9 +284,9 @@ def _open_pipes(process: "subprocess.Popen[bytes]") -> list[IO[bytes]]:
 
 
 def _write(pipe: int, data: memoryview) -> int:
-    """Write a chunk to git's input.
+    """Write a chunk of the data to git's input; return how many bytes need not be written again.
 
-    Return how many bytes need not be written again (all if git has closed it).
+    These are all if git has closed its input.
     """
     try:
         return os.write(pipe, data[:_CHUNK])
@@ -287,7 +295,10 @@ def _write(pipe: int, data: memoryview) -> int:
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End git and all processes it started, by SIGTERM, on which it removes its lock files, then SIGKILL."""
+    """End git and all processes that it started, by SIGTERM and after a while SIGKILL.
+
+    On SIGTERM git removes its lock files.
+    """
     if process.returncode is not None:
         return
     _signal_all(process, signal.SIGTERM)
@@ -303,7 +314,10 @@ def _signal_all(process: "subprocess.Popen[bytes]", how: signal.Signals) -> None
 
 
 def _read_out(process: "subprocess.Popen[bytes]", deadline: float) -> None:
-    """Read and discard git's outputs until all processes that hold them have closed them, or the deadline."""
+    """Read and discard git's outputs until every process that has them open has closed them.
+
+    Returns at the deadline (``time.monotonic()``) at the latest.
+    """
     with selectors.DefaultSelector() as ready:
         for pipe in _open_pipes(process):
             if pipe is not process.stdin:
@@ -318,18 +332,18 @@ def _read_out(process: "subprocess.Popen[bytes]", deadline: float) -> None:
 
 
 def _without_inner_repositories(arguments: Sequence[str]) -> list[str]:
-    """Return the command with the option that makes git look at nested repositories only by their commit.
+    """Return a git command with the option that keeps git out of nested repositories.
 
-    Otherwise git would run inside of them, with their filters.
+    Otherwise git would run their filters; with it git looks only at the commit that they are at.
     """
     command, *rest = arguments
     return [command, *([_ONLY_COMMITS] if command in _ENTERS else []), *rest]
 
 
 def _repository(folder: Path) -> dict[str, str]:
-    """Return GIT_DIR and GIT_COMMON_DIR for a project or worktree.
+    """Return the variables GIT_DIR and GIT_COMMON_DIR for a project or worktree.
 
-    Empty if the folder is the root of neither.
+    Empty if the folder is not the root of one.
     """
     found = folder / ".git"
     if found.is_symlink():

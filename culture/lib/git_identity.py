@@ -11,14 +11,14 @@ _PATIENCE = 10.0
 
 
 def signature(name: str = TEAM, address: str = ADDRESS) -> dict[str, str]:
-    """Return the variables that make this name and address the author and committer of git's commits."""
+    """Return the variables that make git name this author and committer in commits."""
     return dict(zip(IDENTITY_VARIABLES, (name, address, name, address), strict=True))
 
 
 def is_configured(folder: Path) -> bool:
-    """Whether git has a configured name and address for commits in a folder.
+    """Return whether git has a configured name and address for commits in a folder.
 
-    Guessed ones do not count.
+    Those that git guesses do not count.
     """
     git = Git(folder, without_git_variables(but=IDENTITY_VARIABLES), {"user.useConfigOnly": "true"})
     for variable in ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT"):
@@ -32,8 +32,8 @@ def is_configured(folder: Path) -> bool:
 
 
 def stand_in(folder: Path, name: str = TEAM, address: str = ADDRESS) -> dict[str, str]:
-    """Return variables with our name and address for commits.
+    """Return variables that name us as the author of commits, if nobody else is configured.
 
-    Empty if the person's are configured.
+    ``name`` and ``address`` are those of the author. Empty if git has a person's configured in this folder.
     """
     return {} if is_configured(folder) else signature(name, address)

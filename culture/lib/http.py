@@ -28,24 +28,24 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 class AnswerTooLong(HTTPException):
-    """The body of an answer has more bytes than are read."""
+    """The body of an HTTP answer has more bytes than the caller wants to read."""
 
 
 def resolve(host: str, port: int) -> list[str]:
-    """Return the addresses of a host, as numbers, by the system's resolver."""
+    """Return the numeric addresses of a host, as the system's resolver knows them."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 @cache
 def system_trust() -> ssl.SSLContext:
-    """Return a TLS context that checks certificates and host names against the system's trusted roots."""
+    """Return a TLS context that checks host names, and certificates by the system's roots."""
     return ssl.create_default_context()
 
 
 @dataclass(frozen=True, slots=True)
 class HttpAccess:
-    """Where HTTP requests may go, and how names and certificates are checked."""
+    """Rules for HTTP requests: where they may go, how names and certificates are checked."""
 
     listed: tuple[Network, ...] = ()
     """Private networks that may be called."""
@@ -59,7 +59,7 @@ class HttpAccess:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """An HTTP answer: status, headers by lower-case name, and the body up to the requested size."""
+    """An HTTP answer: its status, headers by lower-case name, and body up to the requested size."""
 
     status: int
     headers: Mapping[str, str] = field(repr=False)
@@ -67,7 +67,7 @@ class HttpAnswer:
 
 
 class HttpRequest:
-    """One HTTP request, which another thread may abort."""
+    """An HTTP request, which another thread may end early (``break_off``)."""
 
     def __init__(
         self,
@@ -80,7 +80,11 @@ class HttpRequest:
         max_redirects: int = 0,
         max_body: int = 0,
     ) -> None:
-        """Prepare a request; ``max_body``: bytes of the answer's body to read, 0 reads no body."""
+        """Prepare a request; ``run`` sends it.
+
+        ``max_body``: the most bytes of the answer's body to read, 0 reads none. ``max_redirects``: how many redirects
+        to follow. ``access``: the rules for the request.
+        """
         self._method = method
         self.target = target
         """Where it goes; after a redirect, where that leads."""
@@ -94,9 +98,7 @@ class HttpRequest:
         self._is_broken_off = False
 
     def run(self, timeout: float) -> HttpAnswer:
-        """Send the request and return the answer.
-
-        Blocks at most ``timeout`` seconds plus name resolution.
+        """Send the request and return the answer; block up to ``timeout`` s plus name resolution.
 
         Raises TargetRefused, TimeoutError, OSError (ssl.SSLError, socket.gaierror) and HTTPException.
         """
@@ -118,7 +120,7 @@ class HttpRequest:
             watch.cancel()
 
     def break_off(self) -> None:
-        """Abort the request from another thread; ``run`` raises in the thread that waits for it."""
+        """End the request from another thread; ``run`` then raises in the thread that waits for it."""
         with self._lock:
             self._is_broken_off = True
             if self._socket is not None:
@@ -178,7 +180,10 @@ class HttpRequest:
 
 
 def _connect(target: HttpTarget, access: HttpAccess, deadline: float) -> socket.socket:
-    """Return a connection to the first of the target's permitted addresses that accepts one."""
+    """Return a connection to the first of the target's permitted addresses that accepts one.
+
+    ``deadline`` is by ``time.monotonic()``.
+    """
     addresses = access.resolve(target.host, target.port)
     allowed = [each for each in addresses if access.is_configured or permitted(each, access.listed)]
     if not allowed:
@@ -195,7 +200,10 @@ def _connect(target: HttpTarget, access: HttpAccess, deadline: float) -> socket.
 
 
 def _seconds_left(deadline: float) -> float:
-    """Return the seconds until the deadline; TimeoutError if it has passed."""
+    """Return the seconds until the deadline (``time.monotonic()``).
+
+    TimeoutError if it has passed.
+    """
     left = deadline - time.monotonic()
     if left <= 0:
         raise TimeoutError

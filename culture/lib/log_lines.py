@@ -12,23 +12,26 @@ _Raised = tuple[type[BaseException], BaseException, TracebackType | None] | tupl
 
 
 class LogFormatter(logging.Formatter):
-    """Formats each record as one line; only tracebacks have more."""
+    """Formats each log record as one line; only a traceback follows on further lines."""
 
     def __init__(self) -> None:
         super().__init__(FORM)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """Format the record's line, after cleaning its message of invisible and control characters."""
+        """Return the line for a record, with invisible and control characters made harmless."""
         record.message = clean(record.message, Profile.LOG)
         return super().formatMessage(record)
 
     def formatException(self, ei: _Raised) -> str:
-        """Format a traceback with each line cleaned, since the last one may quote foreign text."""
+        """Return a traceback as lines that are cleaned, since the last one may quote untrusted text."""
         return "\n".join(clean(line, Profile.LOG) for line in super().formatException(ei).split("\n"))
 
 
 def start_logging(level: int = logging.INFO, stream: TextIO | None = None) -> None:
-    """Log to standard error, unless logging is already set up."""
+    """Write the log to standard error (or ``stream``), unless logging is already set up.
+
+    ``level``: the least important level that is logged.
+    """
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(LogFormatter())
     logging.basicConfig(level=level, handlers=[handler])

@@ -28,26 +28,26 @@ _NEARLY = 1e-6
 
 
 class RateLimit(Protocol):
-    """``burst`` actions at once, then ``rate`` per second; a rate of 0 is no limit."""
+    """A limit: ``burst`` actions at once, then ``rate`` per second; a rate of 0 is no limit."""
 
     @property
     def burst(self) -> float:
-        """Number of actions that may run at once."""
+        """Return the number of actions that may run at once."""
 
     @property
     def rate(self) -> float:
-        """Number of actions per second after the burst."""
+        """Return the number of actions per second that may run after the burst."""
 
 
 class FixedRate(NamedTuple):
-    """A rate limit that no setting changes."""
+    """A rate limit with constant values."""
 
     burst: float
     rate: float
 
 
 class TokenBucket:
-    """The tokens of one user.
+    """The token bucket of one user: each action takes a token, and tokens come back with time.
 
     The limit is passed to each call, since it changes with a login or a reload.
     """
@@ -59,10 +59,7 @@ class TokenBucket:
         self._at = now
 
     def take(self, count: int, limit: RateLimit, now: float) -> int:
-        """Take up to ``count`` tokens.
-
-        Return how many were there, and so how many actions may run now.
-        """
+        """Take up to ``count`` tokens, and return how many were there: so many actions may run now."""
         if not limit.rate:
             return count
         tokens = self._fill(limit, now)
@@ -73,7 +70,7 @@ class TokenBucket:
     def spend(self, count: float, limit: RateLimit, now: float) -> float:
         """Take all ``count`` tokens, on credit if they are missing.
 
-        Return the seconds until the debt is paid.
+        Returns the seconds until the debt is paid; 0 without debt.
         """
         if not limit.rate:
             return 0.0
@@ -81,12 +78,12 @@ class TokenBucket:
         return max(0.0, -self._tokens / limit.rate)
 
     def give_back(self, part: float) -> None:
-        """Put back a part of a token, after an action that cost less than it took."""
+        """Put back a part of a token, because an action cost less than it took."""
         if self._tokens is not None:
             self._tokens += part
 
     def wait(self, limit: RateLimit, now: float) -> float:
-        """Return the seconds until the bucket has one token."""
+        """Return the seconds until the bucket has one token; 0 if it has one."""
         if not limit.rate:
             return 0.0
         missing = 1 - self._fill(limit, now)
@@ -103,7 +100,7 @@ class TokenBucket:
 
 
 class KeyedTokenBuckets:
-    """A token bucket for each key, all with the same limit."""
+    """One token bucket for each key, such as a user, all with the same limit."""
 
     def __init__(self, limit: RateLimit, most_keys: int = 1024) -> None:
         self._limit = limit
@@ -114,10 +111,7 @@ class KeyedTokenBuckets:
         return len(self._buckets)
 
     def take(self, key: Hashable, now: float) -> bool:
-        """Take a token from the key's bucket.
-
-        Return False if there is none: the action is above the limit.
-        """
+        """Take a token from the key's bucket; return False if it is empty: the limit is exceeded."""
         bucket = self._buckets.get(key)
         if bucket is None:
             bucket = self._buckets[key] = TokenBucket(now)
@@ -129,7 +123,7 @@ class KeyedTokenBuckets:
 
 
 class SlidingWindow:
-    """The times of the recent actions of each key."""
+    """Counts the recent actions of each key, such as a user, by their times."""
 
     def __init__(self, most_keys: int = 65_536) -> None:
         self._most_keys = most_keys
@@ -139,9 +133,9 @@ class SlidingWindow:
         return len(self._times)
 
     def add(self, key: Hashable, now: float, most: int | None = None) -> None:
-        """Count an action of a key at the time ``now``.
+        """Record an action of a key at the time ``now``.
 
-        With ``most`` only the newest so many are kept.
+        ``most``: how many of the key's latest actions are kept; None keeps all.
         """
         times = self._times.setdefault(key, deque())
         times.append(now)
@@ -163,12 +157,12 @@ class SlidingWindow:
         return len(times)
 
     def wait(self, key: Hashable, most: int, period: float, now: float) -> float:
-        """Return the seconds until fewer than ``most`` actions of the key are within the period."""
+        """Return the seconds until the key has fewer than ``most`` actions within ``period`` s."""
         count = self.count(key, period, now)
         return self._times[key][count - most] + period - now if count >= most else 0.0
 
     def undo(self, key: Hashable) -> None:
-        """Remove the newest action of a key, as if it had not been counted."""
+        """Remove the latest action of a key, as if it had not been recorded."""
         times = self._times.get(key)
         if times:
             times.pop()
@@ -176,17 +170,17 @@ class SlidingWindow:
                 del self._times[key]
 
     def clear(self, key: Hashable) -> None:
-        """Drop all recorded actions of a key."""
+        """Drop all recorded actions of a key, as if it had done nothing."""
         self._times.pop(key, None)
 
     def prune(self, period: float, now: float) -> None:
-        """Drop all keys without an action within the last ``period`` seconds."""
+        """Drop all keys that did nothing within the last ``period`` seconds."""
         for key in list(self._times):
             self.count(key, period, now)
 
 
 class Slots:
-    """Number of slots that each key has in use."""
+    """Counts how many slots, such as connections, each key has in use."""
 
     def __init__(self) -> None:
         self._used: Counter[Hashable] = Counter()
@@ -195,14 +189,14 @@ class Slots:
         return len(self._used)
 
     def take(self, key: Hashable, most: int) -> bool:
-        """Take a slot for the key; return False if it has ``most`` in use."""
+        """Take a slot for the key and return True; return False if the key already uses ``most``."""
         if self._used[key] >= most:
             return False
         self._used[key] += 1
         return True
 
     def release(self, key: Hashable) -> None:
-        """Free a slot of the key."""
+        """Give back a slot of the key."""
         self._used[key] -= 1
         if self._used[key] <= 0:
             del self._used[key]

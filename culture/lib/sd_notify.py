@@ -11,7 +11,7 @@ log = logging.getLogger(__name__)
 def notify(*facts: str) -> None:
     """Send states such as ``READY=1`` to systemd.
 
-    Does nothing if systemd did not start this process.
+    Do nothing if systemd did not start this process.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
@@ -27,5 +27,5 @@ def notify(*facts: str) -> None:
 
 
 def reloading() -> None:
-    """Notify systemd that a reload has begun; ``READY=1`` ends it."""
+    """Tell systemd that a reload has begun; ``notify("READY=1")`` tells that it is over."""
     notify("RELOADING=1", f"MONOTONIC_USEC={time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000}")

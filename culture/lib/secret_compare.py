@@ -4,7 +4,10 @@ import hmac
 
 
 def same_secret(given: str | bytes | None, wanted: str | bytes | None) -> bool:
-    """Whether two secrets are equal, compared in constant time; an empty one never matches."""
+    """Return whether two secrets are equal; an empty one or None equals nothing.
+
+    The comparison takes the same time wherever they differ.
+    """
     if not given or not wanted:
         return False
     return hmac.compare_digest(_octets(given), _octets(wanted))

@@ -26,12 +26,15 @@ _PATH = "/%:@!$&'()*+,;=~-._"
 
 
 class TargetRefused(Exception):
-    """The request may not go to its target; the text says why and names at most the host."""
+    """A request may not go to its target.
+
+    The exception's text says why, and names at most the host.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class HttpTarget:
-    """A URL of which only the host may be displayed: whoever has the whole URL can use it."""
+    """A URL, of which only the host may be displayed: whoever knows the whole URL can use it."""
 
     url: str = field(repr=False)
     scheme: str
@@ -45,7 +48,7 @@ class HttpTarget:
 
     @classmethod
     def parse(cls, url: str) -> "HttpTarget":
-        """Parse a URL; TargetRefused if it is no valid target of a request."""
+        """Parse a URL; raises TargetRefused if it is no http(s) URL with a host."""
         try:
             parts = urlsplit(url)
             port, host = parts.port, (parts.hostname or "").encode("idna").decode()
@@ -60,7 +63,10 @@ class HttpTarget:
         return cls(url, parts.scheme, host, PORTS[parts.scheme] if port is None else port, path, login)
 
     def redirected(self, location: str) -> "HttpTarget":
-        """Return the target of a redirect; TargetRefused if it leads from https to http."""
+        """Return the target to which a redirect leads; ``location`` is the header of the answer.
+
+        Raises TargetRefused if that is no valid target, or leads from https to http.
+        """
         try:
             target = HttpTarget.parse(urljoin(self.url, location))
         except (ValueError, TargetRefused):
@@ -71,7 +77,7 @@ class HttpTarget:
 
 
 def permitted(address: str, listed: Sequence[Network] = ()) -> bool:
-    """Whether requests may go to this numeric address: it is public, or in a listed network."""
+    """Return whether requests may go to a numeric address: it is public or in a listed network."""
     try:
         ip = _plain(ipaddress.ip_address(address.partition("%")[0]))
     except ValueError:
@@ -82,7 +88,7 @@ def permitted(address: str, listed: Sequence[Network] = ()) -> bool:
 
 
 def is_public(ip: Ip) -> bool:
-    """Whether an address is reachable from anywhere, and in no private or special network."""
+    """Return whether an address can be reached from anywhere: in no private or special network."""
     ip = _plain(ip)
     if isinstance(ip, IPv6Address) and (inner := _carried(ip)) is not None:
         return is_public(inner)
@@ -90,15 +96,12 @@ def is_public(ip: Ip) -> bool:
 
 
 def _plain(ip: Ip) -> Ip:
-    """Return an IPv4-mapped IPv6 address (``::ffff:10.0.0.1``) as IPv4 (``10.0.0.1``).
-
-    Any other unchanged.
-    """
+    """Return an IPv4-mapped IPv6 address (``::ffff:10.0.0.1``) as IPv4; any other unchanged."""
     return ip.ipv4_mapped or ip if isinstance(ip, IPv6Address) else ip
 
 
 def _carried(ip: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address that an IPv6 address of a transition mechanism leads to, or None."""
+    """Return the IPv4 address that an IPv6 address of 6to4, Teredo or NAT64 contains, or None."""
     if ip.sixtofour is not None:
         return ip.sixtofour
     if ip.teredo is not None:

@@ -10,9 +10,9 @@ Result = TypeVar("Result")
 
 
 def in_thread(work: Callable[[], Result], name: str) -> "asyncio.Future[Result]":
-    """Run ``work`` in a daemon thread; return a future of its result.
+    """Run ``work`` in a daemon thread called ``name``; return a future of its result.
 
-    The end of the program does not wait for it, nor does a caller that cancels the future. Unlike
+    The end of the program does not wait for the thread, nor does a caller that cancels the future. Unlike
     ``asyncio.to_thread`` it needs no free place in a pool, so work that waits for other work cannot block it.
     """
     loop = asyncio.get_running_loop()

@@ -72,7 +72,7 @@ class LoginProof(StrEnum):
 
 
 class Receipt(StrEnum):
-    """The state of a message with its recipient: the values of ``Tag.RECEIPT``."""
+    """How far a message has come to its recipient: the values of ``Tag.RECEIPT``."""
 
     STORED = "stored"
     DELIVERED = "delivered"
@@ -93,7 +93,7 @@ class FactKind(StrEnum):
 
 
 class Verified(StrEnum):
-    """A server's verdict on the message that a fact names as an approval."""
+    """The server's verdict whether a message that a fact calls an approval is one."""
 
     TRUE = "true"
     FALSE = "false"
@@ -164,7 +164,7 @@ class ExtensionVerb(StrEnum):
 
 
 class ControlWord(StrEnum):
-    """Commands to an agent's daemon, as the whole text after ``@nick``."""
+    """The orders that an agent's daemon obeys; a message has nothing else after ``@nick``."""
 
     STATUS = "status"
     PAUSE = "pause"

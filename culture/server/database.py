@@ -23,7 +23,7 @@ _FILES = ("", "-wal")
 
 
 class TooNew(Exception):
-    """The file was written by a newer version of culture."""
+    """A SQLite file has a schema of a newer version of culture."""
 
 
 class Deleted(OSError):

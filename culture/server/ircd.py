@@ -73,7 +73,7 @@ _NEED_RESTART = (
 
 
 class IRCd:
-    """One server: ``async with IRCd(config).running():``."""
+    """An IRC server with all its parts, used as ``async with IRCd(config).running():``."""
 
     def __init__(
         self,
@@ -155,7 +155,7 @@ class IRCd:
 
     @property
     def port(self) -> int:
-        """Return the port of the first listener."""
+        """Return the port of the first listener of the configuration."""
         return self._listeners[0].port
 
     @property

@@ -8,7 +8,7 @@ from culture.server.errors import StartError
 
 
 class DataLock:
-    """Keeps a server's data folder from being written by a second server."""
+    """Locks a server's data folder, so that no second server writes in it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -40,7 +40,7 @@ F = TypeVar("F", bound=Callable[..., None])
 
 
 def hook(*kinds: type) -> Callable[[F], F]:
-    """Mark a method to be called with each event of these kinds, after it was sent to clients."""
+    """Mark a skill's method to be called with each event of these kinds, after clients got it."""
 
     def mark(function: F) -> F:
         setattr(function, _MARK, kinds)
@@ -50,18 +50,18 @@ def hook(*kinds: type) -> Callable[[F], F]:
 
 
 def repeatable(function: F) -> F:
-    """Mark a hook that recognizes repeated events: after a crash, events are sent to it again."""
+    """Mark a hook that recognises events that it had: after a crash they are sent to it again."""
     setattr(function, REPEATABLE, True)
     return function
 
 
 def hooks(place: object) -> Iterator[tuple[Callable[[Any], None], tuple[type, ...]]]:
-    """Yield the marked methods of an object, each with its kinds of events."""
+    """Yield the methods of an object that are marked as hooks, each with its kinds of events."""
     return marked(place, _MARK)
 
 
 class Host:
-    """What a skill may use of the server that runs it."""
+    """What a skill can use of the server in which it runs."""
 
     def __init__(self, parts: ServerParts, name: str, failed: Callable[[BaseException], None]) -> None:
         self._parts = parts
@@ -257,7 +257,7 @@ class Host:
         self._parts.on_session_attach.append(attached)
 
     def remember(self, find: Callable[[Context, str, str, bool], Awaitable[Trace | None]]) -> None:
-        """Let users redact messages that ``find`` returns, besides those in the server's memory.
+        """Let users redact messages that ``find`` returns, as well as those in the server's memory.
 
         ``find`` takes the asker, a target, a msgid, and a flag: False finds what the asker may redact, True all that
         the asker may read.
@@ -331,11 +331,14 @@ class Host:
         self._parts.metrics.counter(f"culture_{name}", about, lambda: () if self._is_over else read())
 
     def tell_operators(self, text: str) -> None:
-        """Log a text and send it to the local IRC operators; callable in any thread."""
+        """Log a text, and send it as a notice to the IRC operators of this server.
+
+        Callable in any thread.
+        """
         self._parts.skills.on_loop(operator_notices.tell, self._parts, f"{self._skill}: {text}")
 
     def over(self) -> None:
-        """End the skill's tasks and callbacks, because the skill is switched off."""
+        """Cancel the skill's tasks and stop its callbacks, because the skill is switched off."""
         self._is_over = True
         current = asyncio.current_task() if self._tasks else None
         for task in self._tasks:
@@ -355,7 +358,7 @@ class Host:
 
 
 class Skill:
-    """Extend this class: a name, and whatever of the rest is needed.
+    """The base class of skills: a subclass sets ``name`` and overrides what it needs.
 
     Methods with ``@hook`` are called with events, methods with ``@command`` answer verbs. Both run on the event loop
     and must not block; for what takes time use a ``Later``, a task of ``host.start`` or a thread.

@@ -20,7 +20,7 @@ T = TypeVar("T")
 class EndedEarly(Exception):
     """A background process exited before it was ready.
 
-    ``text`` has the last lines of its output.
+    ``text`` has the last lines of the process's output.
     """
 
     def __init__(self, text: str, returncode: int) -> None:
@@ -31,9 +31,9 @@ class EndedEarly(Exception):
 
 
 class BackgroundProcess:
-    """A program that was started here and outlives this command.
+    """A program that this command has started and that runs on when the command ends.
 
-    Its output is appended to ``log``; variables named in ``without`` are not passed on to it.
+    The program's output is appended to ``log``; environment variables named in ``without`` are not passed on to it.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class BackgroundProcess:
 
     @property
     def pid(self) -> int:
-        """Process id, which is also the id of the process's session."""
+        """Return the process id, which is also the id of the process's session."""
         return self._process.pid
 
     def poll(self) -> int | None:
-        """Return the exit code if the process has exited, and reap it; None while it runs."""
+        """Return the exit code if the process has exited; None while it runs."""
         return self._process.poll()
 
     def terminate(self) -> None:
@@ -84,11 +84,10 @@ class BackgroundProcess:
         self._process.kill()
 
     def wait_until(self, ready: Callable[[int], T | None], timeout: float, lines: int = LAST_LINES) -> T | None:
-        """Call ``ready(pid)`` until it returns a value, and return that.
+        """Call ``ready(pid)`` again and again until it returns a value, and return that value.
 
-        None after ``timeout`` seconds.
-
-        Raises ``EndedEarly``, with the last ``lines`` lines of output, if the process exits before.
+        Returns None after ``timeout`` seconds. Raises ``EndedEarly``, with the last ``lines`` lines of output, if the
+        process exits before.
         """
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -102,14 +101,14 @@ class BackgroundProcess:
         return None
 
     def output(self, lines: int) -> str:
-        """Return the last lines of the process's output since its start."""
+        """Return the last ``lines`` lines that the process has printed since its start."""
         return last_lines(self.log, lines, self._log_start)
 
 
 def last_lines(log: Path, lines: int, start: int = 0) -> str:
-    """Return the last lines of a log after byte ``start``.
+    """Return the last ``lines`` lines of what a log has after the byte ``start``.
 
-    Of the whole log if it was rotated since.
+    If the log is shorter than that, because it was rotated, the last lines of the whole log.
     """
     with log.open("rb") as file:
         file.seek(start if os.fstat(file.fileno()).st_size >= start else 0)

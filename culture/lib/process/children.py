@@ -17,18 +17,21 @@ Launch = Callable[[str, Make], "subprocess.Popen[bytes]"]
 
 
 class TooLate(Exception):
-    """The command is ending its processes, so no more may be started."""
+    """The command is ending its processes, so it may start no more."""
 
 
 def launch_unrecorded(name: str, make: Make) -> "subprocess.Popen[bytes]":
-    """Start a process that keeps running when this command ends; nothing records it."""
+    """Start a process that keeps running when this command ends; ``make`` starts it.
+
+    It is in no list of processes to be ended; ``name`` is not used.
+    """
     return make()
 
 
 class Interrupts:
-    """A signal handler: the first signal raises KeyboardInterrupt, after a held section ends.
+    """A signal handler: the first signal raises KeyboardInterrupt, further ones do nothing.
 
-    Others do nothing.
+    While signals are held back (``held``), the exception waits for the end of the block.
     """
 
     def __init__(self) -> None:
@@ -37,7 +40,7 @@ class Interrupts:
         self._is_over = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: raise KeyboardInterrupt at the first, unless signals are held back."""
+        """Handle a signal: the first raises KeyboardInterrupt, or waits while signals are held back."""
         if self._is_held:
             self._is_pending = True
         elif not self._is_over:
@@ -46,9 +49,9 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold signals back during the block; they are handled at its end.
+        """Hold signals back during the block; one that came meanwhile is handled at its end.
 
-        Only the main thread gets signals.
+        In other threads than the main one this does nothing, since signals reach the main thread only.
         """
         if current_thread() is not main_thread():
             yield
@@ -64,7 +67,7 @@ class Interrupts:
 
 
 class ChildProcesses:
-    """The processes that one command has started, by the name that messages use."""
+    """The processes that one command has started, by the name with which messages call them."""
 
     def __init__(self, held: Callable[[], AbstractContextManager[None]]) -> None:
         self._held = held
@@ -73,7 +76,10 @@ class ChildProcesses:
         self._is_over = False
 
     def launch(self, name: str, make: Make) -> "subprocess.Popen[bytes]":
-        """Start a process and record it in one step; ``TooLate`` after ``all`` was called."""
+        """Start a process by ``make()`` and record it under ``name``, in one step, and return it.
+
+        Raises ``TooLate`` after ``all`` was called.
+        """
         with self._held(), self._lock:
             if self._is_over:
                 raise TooLate
@@ -81,7 +87,7 @@ class ChildProcesses:
         return process
 
     def exit_code(self, name: str, timeout: float) -> int | None:
-        """Return the exit code of a process, waiting up to ``timeout`` seconds.
+        """Return the exit code of the process with this name; wait up to ``timeout`` s for its end.
 
         None while it runs, or if this command did not start it.
         """
@@ -93,16 +99,19 @@ class ChildProcesses:
         return process.returncode
 
     def all(self) -> "Mapping[str, subprocess.Popen[bytes]]":
-        """Return all processes that were started; from then on ``launch`` raises ``TooLate``."""
+        """Return all processes that were started, by name.
+
+        From then on ``launch`` raises ``TooLate``.
+        """
         with self._lock:
             self._is_over = True
         return self._processes
 
 
 def end_child(process: "subprocess.Popen[bytes]", grace: float, force: float) -> bool:
-    """Wait for a child that got SIGTERM; kill it after ``grace`` seconds.
+    """Wait for a child that was sent SIGTERM; send it SIGKILL after ``grace`` seconds.
 
-    Return whether it exited.
+    Returns whether it exited, at the latest ``force`` seconds after SIGKILL.
     """
     for timeout in (grace, force):
         try:

@@ -12,7 +12,10 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def pinned(pid: int) -> Iterator[int | None]:
-    """Yield a pidfd for the process; None if the process no longer exists."""
+    """Yield a pidfd of the process, closed after the block.
+
+    None if the process no longer exists.
+    """
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -25,7 +28,10 @@ def pinned(pid: int) -> Iterator[int | None]:
 
 
 def is_gone(handle: int, timeout: float) -> bool:
-    """Whether the process of a pidfd has exited, or exits within ``timeout`` seconds; blocks."""
+    """Return whether the process of the pidfd ``handle`` exits within ``timeout`` seconds.
+
+    Blocks.
+    """
     # Not select(), which takes no descriptor from 1,024 on.
     poll = select.poll()
     poll.register(handle, select.POLLIN)
@@ -33,10 +39,10 @@ def is_gone(handle: int, timeout: float) -> bool:
 
 
 def end(pid: int, is_same: Callable[[], bool], timeout: float, number: signal.Signals = signal.SIGTERM) -> bool | None:
-    """Signal a process and wait up to ``timeout`` seconds; return whether it exited.
+    """Send a signal to a process and wait up to ``timeout`` seconds; return whether it exited.
 
-    None if there is no such process, or ``is_same()`` says it is another one. The pidfd is opened before ``is_same``
-    is called, so a reused pid is never signalled.
+    ``number``: the signal. Returns None if there is no such process, or ``is_same()`` says that it is another one. The
+    pidfd is opened before ``is_same`` is called, so a reused pid is never signalled.
     """
     with pinned(pid) as handle:
         if handle is None or not is_same():
@@ -46,20 +52,20 @@ def end(pid: int, is_same: Callable[[], bool], timeout: float, number: signal.Si
 
 
 def send(handle: int, number: signal.Signals) -> None:
-    """Send a signal to the process of a pidfd; does nothing if the process has exited."""
+    """Send a signal to the process of the pidfd ``handle``; do nothing if it has exited."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, number)
 
 
 async def wait_gone(pid: int) -> None:
-    """Wait until a process that is not our child has exited."""
+    """Wait until a process, which need not be our child, has exited."""
     with pinned(pid) as handle:
         if handle is not None:
             await wait_end(handle)
 
 
 async def ends_within(handle: int, seconds: float) -> bool:
-    """Whether the process of a pidfd has exited, or exits within this many seconds."""
+    """Return whether the process of the pidfd ``handle`` exits within this many seconds."""
     import asyncio
 
     try:
@@ -71,11 +77,10 @@ async def ends_within(handle: int, seconds: float) -> bool:
 
 
 async def end_in_order(handle: int, grace: float, force: float) -> signal.Signals | None:
-    """Send SIGTERM, and SIGKILL after ``grace`` seconds.
+    """Send SIGTERM to a process, and SIGKILL after ``grace`` seconds if it has not exited.
 
-    Return the signal that ended the process.
-
-    None if the process still lives ``force`` seconds after SIGKILL. A grace of 0 begins with SIGKILL.
+    Returns the signal that ended the process, or None if it still lives ``force`` seconds after SIGKILL. ``handle`` is
+    a pidfd of the process. With a ``grace`` of 0, SIGKILL is sent at once.
     """
     if grace:
         send(handle, signal.SIGTERM)
@@ -86,7 +91,7 @@ async def end_in_order(handle: int, grace: float, force: float) -> signal.Signal
 
 
 async def wait_end(handle: int) -> None:
-    """Wait until the process of a pidfd has exited: a pidfd becomes readable then."""
+    """Wait until the process of the pidfd ``handle`` has exited."""
     import asyncio
 
     loop = asyncio.get_running_loop()

@@ -22,7 +22,7 @@ _STDOUT, _STDERR = 1, 2
 
 
 def is_own_output(file: Path) -> bool:
-    """Whether this process's standard error is written to the file."""
+    """Return whether this process's standard error is written to the file."""
     try:
         return os.path.samestat(os.fstat(_STDERR), file.stat())
     except OSError:
@@ -30,23 +30,24 @@ def is_own_output(file: Path) -> bool:
 
 
 def rotate_own_log(file: Path, max_bytes: int = MAX_BYTES, copies: int = 1) -> None:
-    """Rotate this process's own log from now on: at most ``max_bytes``, with so many older copies.
+    """Rotate this process's own log from now on, each time that it reaches ``max_bytes``.
 
-    Does nothing if standard error is not this file, as under systemd or in a terminal.
+    ``copies``: how many older copies are kept. Does nothing if standard error is not written to ``file``, as under
+    systemd or in a terminal.
     """
     if is_own_output(file):
         logging.getLogger().addHandler(LogRotation(file, max_bytes, copies))
 
 
 def rotated(file: Path, number: int = 1) -> Path:
-    """Return the path of the log's older copy with this number; 1 is the newest."""
+    """Return the path of a log's older copy; ``number`` 1 is the most recent one."""
     return file.with_name(f"{file.name}.{number}")
 
 
 class LogRotation(logging.Handler):
-    """Log handler that checks the log's size after every line.
+    """A log handler that rotates the log when it is too large; it checks this after every line.
 
-    It follows the handler that writes.
+    It must follow the handler that writes the lines.
     """
 
     def __init__(self, file: Path, max_bytes: int = MAX_BYTES, copies: int = 1) -> None:
@@ -57,7 +58,7 @@ class LogRotation(logging.Handler):
         self._is_output = is_own_output(file)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Rotate the log if it is large."""
+        """Rotate the log if it is too large; ``record`` was already written by another handler."""
         try:
             # Somebody may have moved it away, to keep it: then it is still the output, and no longer at its path.
             is_moved = self._is_output and not is_own_output(self._file)
@@ -74,7 +75,7 @@ class LogRotation(logging.Handler):
             sys.stderr.write(f"the log {self._file} cannot be rotated: {error}\n")
 
     def _begin_again(self) -> None:
-        """Write to a file at the path again."""
+        """Redirect the output to a new file at the log's path, since somebody has moved the log."""
         new = open_private(self._file, os.O_WRONLY | os.O_APPEND)
         try:
             for stream, descriptor in ((sys.stdout, _STDOUT), (sys.stderr, _STDERR)):
@@ -108,6 +109,6 @@ def _open_existing(file: Path) -> int:
 
 
 def _append(*descriptors: int) -> None:
-    """Set O_APPEND on these descriptors, so that writes go to the end of the file after a rotation."""
+    """Set O_APPEND on these descriptors: after a rotation, writes go to the end of the file."""
     for descriptor in descriptors:
         fcntl.fcntl(descriptor, fcntl.F_SETFL, fcntl.fcntl(descriptor, fcntl.F_GETFL) | os.O_APPEND)

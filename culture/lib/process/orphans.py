@@ -37,28 +37,33 @@ _ZOMBIE = b"Z"
 
 
 def new_token() -> str:
-    """Return a random token that no process has in its environment yet."""
+    """Return a random token to mark processes with, by their environment."""
     return secrets.token_hex(16)
 
 
 def tokened(environment: Mapping[str, str]) -> tuple[dict[str, str], str]:
-    """Return the environment with a token in it, and the token: the one it has, else a new one."""
+    """Return the environment with a token that marks processes, and the token.
+
+    It is the token in the environment if there is one, else a new one.
+    """
     token = environment.get(Environment.TOKEN) or new_token()
     return {**environment, Environment.TOKEN: token}, token
 
 
 def carrying(value: str, variable: str = Environment.TOKEN) -> list[int]:
-    """Return the pids of this user's processes with this value in their environment, except our own."""
+    """Return the pids of this user's processes in whose environment ``variable`` has this value.
+
+    This process is not among them.
+    """
     us, mark = os.getpid(), _mark(variable, value)
     return [pid for pid in _own_pids() if pid != us and _has(pid, mark)]
 
 
 async def end_all(token: str, grace: float = GRACE, spare: Collection[int] = ()) -> int:
-    """End every process with this token in its environment, except ``spare``.
+    """End every process with this token in its environment, and return how many were ended.
 
-    Return how many were ended.
-
-    Searches until nothing is found twice in a row, since a process may start another when it is ended.
+    Processes get SIGTERM, and SIGKILL after ``grace`` seconds; those with a pid in ``spare`` are left alone. Searches
+    until nothing is found twice in a row, since a process may start another when it is ended.
     """
     ended, clean, begun = 0, 0, time.monotonic()
     while clean < CLEAN_LOOKS:
@@ -75,9 +80,9 @@ async def end_all(token: str, grace: float = GRACE, spare: Collection[int] = ())
 
 
 def end_all_blocking(value: str, variable: str, grace: float) -> None:
-    """End every process with this value in its environment, by SIGKILL after ``grace`` seconds.
+    """End every process in whose environment ``variable`` has this value.
 
-    Blocks.
+    Block until all have ended. They get SIGTERM, and SIGKILL after ``grace`` seconds.
     """
     deadline = time.monotonic() + grace
     _signal_carriers(value, variable, signal.SIGTERM)
@@ -90,22 +95,25 @@ def end_all_blocking(value: str, variable: str, grace: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class SessionProcess:
-    """A living process of a session."""
+    """A living process that belongs to a process session: its pid and command line."""
 
     pid: int
     command: str
 
 
 def of_sessions(leaders: Collection[int]) -> list[SessionProcess]:
-    """Return the living processes in the sessions of these leaders, without the caller."""
+    """Return the living processes in these process sessions, without this process itself.
+
+    ``leaders``: the ids of the sessions, which are the pids of the processes that began them.
+    """
     ours = os.getpid()
     return [SessionProcess(pid, _command(pid)) for pid in _all_pids() if pid != ours and _session(pid) in leaders]
 
 
 def end_sessions(leaders: Collection[int], grace: float = GRACE) -> tuple[list[SessionProcess], list[SessionProcess]]:
-    """End the processes of these sessions, by SIGKILL after ``grace`` seconds.
+    """End the processes in these process sessions: SIGTERM, after ``grace`` seconds SIGKILL.
 
-    Returns those that were found, and those that still live.
+    ``leaders``: the ids of the sessions. Returns the processes that were found, and those that still live.
     """
     found = of_sessions(leaders)
     for number, timeout in ((signal.SIGTERM, grace), (signal.SIGKILL, SESSION_FORCE)):
@@ -149,7 +157,7 @@ def _mark(variable: str, value: str) -> bytes:
 
 
 def _has(pid: int, mark: bytes) -> bool:
-    """Whether ``mark`` (``NAME=value``) is in the environment a process was started with."""
+    """Return whether a process was started with ``mark`` (``NAME=value``) in its environment."""
     try:
         environment = (_PROC / str(pid) / "environ").read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -158,7 +166,7 @@ def _has(pid: int, mark: bytes) -> bool:
 
 
 def _session(pid: int) -> int | None:
-    """Return the session id of a living process; None for one that has exited, reaped or not."""
+    """Return the id of the session of a living process; None if the process has exited."""
     try:
         # The name of the program stands in brackets, and may have any in it.
         words = (_PROC / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()

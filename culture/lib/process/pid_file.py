@@ -20,7 +20,10 @@ from culture.lib.process import handle
 
 @dataclass(frozen=True)
 class ProcessNote:
-    """What a running process publishes about itself; kinds of processes add fields."""
+    """What a running process writes about itself into its pid file, for other processes.
+
+    Kinds of processes add fields.
+    """
 
     pid: int
     since: float
@@ -28,7 +31,10 @@ class ProcessNote:
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Parse a note; None if the text is no note of this kind. Unknown fields are ignored."""
+        """Parse the text of a pid file; None if it does not fit this kind of process.
+
+        Unknown fields are ignored.
+        """
         try:
             data = json.loads(text)
             note = cls(**{each.name: _frozen(data[each.name]) for each in fields(cls) if each.name in data})
@@ -44,30 +50,33 @@ NoteT = TypeVar("NoteT", bound=ProcessNote)
 
 
 class PidFile(Generic[NoteT]):
-    """The pid file as its own process uses it: locks the file, and changes the note in it."""
+    """The pid file of this process: locked while it runs, with a note (ProcessNote) inside."""
 
     def __init__(self, path: Path, note: NoteT) -> None:
         self._lock = FileLock(path)
         self.note = note
 
     def acquire(self) -> None:
-        """Lock the pid file and write the note; LockTaken if another living process holds it."""
+        """Lock the pid file and write the note; raises LockTaken if another living process holds it."""
         self._lock.acquire(str(self.note))
 
     def change(self, **changed: Any) -> None:
-        """Change fields of the note, which other processes read."""
+        """Change these fields of the note in the pid file, which other processes read."""
         self.note = replace(self.note, **changed)
         self._lock.write(str(self.note))
 
     def release(self, *, remove: bool = True) -> None:
-        """Release the pid file; with ``remove`` False the file stays, and its note remains readable."""
+        """Unlock the pid file and delete it.
+
+        With ``remove`` False the file stays, and others can read it.
+        """
         self._lock.release(remove=remove)
 
     @contextmanager
     def releasing(self) -> Iterator[None]:
-        """Release and remove the pid file after the block.
+        """Unlock and delete the pid file after the block.
 
-        After an exception the file stays with its note.
+        If the block raises, the file stays, so that others can read the note in it.
         """
         try:
             yield
@@ -80,22 +89,25 @@ class PidFile(Generic[NoteT]):
 def running(path: Path, kind: type[NoteT]) -> NoteT | None:
     """Return the note of the living process that holds the pid file.
 
-    None if none of this kind does.
+    None if no process of this kind holds it.
     """
     text = note_of_holder(path)
     return kind.parse(text) if text is not None else None
 
 
 def all_running(folder: Path, kind: type[NoteT]) -> dict[str, NoteT]:
-    """Return name → note of the living processes whose pid files (``NAME.pid``) are in a folder."""
+    """Return the notes of living processes of a kind, whose pid files are in a folder, by name.
+
+    The name is that of the pid file, without ``.pid``.
+    """
     names = sorted(file.name.removesuffix(".pid") for file in folder.glob("*.pid"))
     return {name: note for name in names if (note := running(folder / f"{name}.pid", kind)) is not None}
 
 
 def last_note(path: Path, kind: type[NoteT]) -> NoteT | None:
-    """Return the note in the pid file, whether its process lives or not.
+    """Return the note in a pid file, whether its process still lives or not.
 
-    None if there is no note.
+    None if there is no file, or no note of this kind in it.
     """
     try:
         return kind.parse(path.read_text(encoding="utf-8", errors="replace"))
@@ -106,7 +118,7 @@ def last_note(path: Path, kind: type[NoteT]) -> NoteT | None:
 def end(path: Path, kind: type[NoteT], timeout: float) -> bool | None:
     """Send SIGTERM to the process that holds the pid file; return whether it exited in time.
 
-    None if no process holds the file. ``timeout`` is in seconds.
+    None if no process of this kind holds the file. ``timeout`` is in seconds.
     """
     note = running(path, kind)
     if note is None:

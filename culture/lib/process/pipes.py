@@ -14,7 +14,10 @@ LONGEST_LINE = 16 * 1024 * 1024
 async def spawn(
     argv: Sequence[str], cwd: Path, environment: Mapping[str, str], *, stderr: int | None = None
 ) -> asyncio.subprocess.Process:
-    """Start a program with pipes in its own process session; ``environment`` is added to ours."""
+    """Start a program, with pipes for its input and output, in a process session of its own.
+
+    ``environment`` is added to that of this process. ``stderr``: as for asyncio's subprocesses.
+    """
     return await asyncio.create_subprocess_exec(
         *argv,
         cwd=cwd,
@@ -30,7 +33,7 @@ async def spawn(
 async def ended(process: asyncio.subprocess.Process) -> int:
     """Wait until a process exits; return its exit code.
 
-    asyncio's own ``wait`` lasts as long as a grandchild holds a pipe.
+    asyncio's own ``wait`` would wait until no grandchild holds a pipe any more.
     """
     if process.returncode is None:
         await wait_gone(process.pid)
@@ -41,9 +44,9 @@ async def ended(process: asyncio.subprocess.Process) -> int:
 
 
 async def release(process: asyncio.subprocess.Process) -> None:
-    """Close our ends of a process's pipes, even if its children hold them.
+    """Close our ends of a process's pipes, even if its children have them open.
 
-    Kill it if it still lives.
+    The process is killed if it still lives.
     """
     # There is no public way to close the pipes of a process; this also kills it if it lives.
     transport: asyncio.SubprocessTransport = process._transport  # type: ignore[attr-defined]

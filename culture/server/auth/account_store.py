@@ -68,9 +68,10 @@ class AccountStore:
 
     @property
     def knows_people(self) -> bool:
-        """Return whether an account of class human exists: then only logged-in users are people.
+        """Return whether an account of class human exists.
 
-        A revoked account counts: revoking a stolen login must not turn users without an account into people.
+        If so, only logged-in users count as people. A revoked account counts: revoking a stolen login must not turn
+        users without an account into people.
         """
         return any(account.kind is UserClass.HUMAN for account in self.all())
 

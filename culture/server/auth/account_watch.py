@@ -53,7 +53,10 @@ def _end(parts: ServerParts, revoked: frozenset[str]) -> None:
 
 
 def _end_acting(parts: ServerParts, session: Session, revoked: frozenset[str]) -> None:
-    """End a session that a program opened on behalf of a person, if the program may no longer do so."""
+    """End a session that a program logged in for a person if it may no longer act for them.
+
+    ``revoked``: names of the accounts that were revoked.
+    """
     acting, account = session.acting, session.account
     if acting is None or account is None:
         return

@@ -131,7 +131,7 @@ def server_first(nonce: str, salt: bytes, iterations: int) -> str:
 
 
 def server_final(signature: bytes) -> bytes:
-    """Return the server's last SCRAM message: our proof that we know the password."""
+    """Return the server's last SCRAM message: the proof that it knows the password."""
     return b"v=" + base64.b64encode(signature)
 
 

@@ -36,7 +36,7 @@ def under_label(line: bytes, label: str) -> bytes:
 
 
 def tagged(line: bytes, tag: str) -> bytes:
-    """Return the line with one more tag, placed before its other tags."""
+    """Return the line with the encoded tag ``tag`` added, before its other tags."""
     return b"@" + tag.encode() + (b";" + line[1:] if line.startswith(b"@") else b" " + line)
 
 

@@ -56,7 +56,7 @@ class Network:
         self._by_skeleton: dict[str, dict[Channel, None]] = {}
 
     def user(self, nick: str) -> User | None:
-        """Return the user with this nick, or None."""
+        """Return the user with this nick; None if there is none."""
         return self.users.get(nick) or self.users.get(fold(nick))
 
     def nick_now(self, nick: str) -> str:
@@ -71,7 +71,7 @@ class Network:
         return nick
 
     def channel(self, name: str) -> Channel | None:
-        """Return the channel with this name, or None."""
+        """Return the channel with this name; None if there is none."""
         return self.channels.get(name) or self.channels.get(fold(name))
 
     def confusable(self, name: str) -> list[Channel]:
@@ -148,12 +148,15 @@ class Network:
         return set(chain((user,), *(channel.members for channel in user.channels)))
 
     def apply(self, event: Event) -> Collection[User]:
-        """Apply an event to the state and return the users who shall see it."""
+        """Apply an event to users, channels and servers; return the users to whom it is shown."""
         change = CHANGES.get(type(event))
         return change(self, event) if change is not None else ()
 
     def open(self, name: str, at: float) -> Channel:
-        """Create a channel and return it; only ``apply`` may call it."""
+        """Create a channel with this name, at the time ``at``, and return it.
+
+        Only ``apply`` may call it.
+        """
         folded = fold(name)
         channel = Channel(self._standing.get(folded, name), at, folded in self._standing, flags=set(self.channel_modes))
         channel.guard()

@@ -91,7 +91,7 @@ class Router:
         self._failed.pop(subscriber, None)
 
     def attach(self, session: Session, user: User) -> None:
-        """Make this session one of the user's sessions."""
+        """Make a session that was not attached to a user one of the sessions of this user."""
         session.user = user
         self.attached += 1
         self.sessions.setdefault(user, []).append(session)

@@ -9,7 +9,7 @@ log = logging.getLogger(__name__)
 
 
 class ServerTasks:
-    """Runs coroutines beside the turns of the event loop, until ``stop``."""
+    """Runs coroutines as background tasks until ``stop`` is called."""
 
     def __init__(self) -> None:
         self._running: set[asyncio.Task[None]] = set()

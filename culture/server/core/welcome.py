@@ -16,7 +16,7 @@ VERSION = f"culture-{__version__}"
 
 
 def welcome(ctx: Context) -> None:
-    """Send 001 to 005, LUSERS, the client's own metadata and the message of the day."""
+    """Send a client that has just registered 001 to 005, LUSERS, its metadata and the MOTD."""
     config, user, server = ctx.config, ctx.user, ctx.router.name
     ctx.reply(Numeric.RPL_WELCOME, text=f"Welcome to the {config.network} IRC Network {user.source}")
     ctx.reply(Numeric.RPL_YOURHOST, text=f"Your host is {server}, running version {VERSION}")
@@ -32,7 +32,7 @@ def welcome(ctx: Context) -> None:
 
 
 def show_channels(ctx: Context) -> None:
-    """Send a new session the channels that its user is already in."""
+    """Send the session JOIN and the contents of the channels that its user is already in."""
     for channel in sorted(ctx.user.channels, key=lambda each: each.name):
         show_join(ctx, channel)
 

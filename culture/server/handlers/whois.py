@@ -98,7 +98,7 @@ def is_person(user: User) -> bool:
 
 
 def idle(ctx: Context, user: User) -> int | None:
-    """Return whole seconds since the user last sent a message; None for users of other servers."""
+    """Return the seconds since the user last sent a message; None for users of other servers."""
     sessions = ctx.router.sessions.get(user)
     return max(0, int(ctx.now() - max(session.spoke for session in sessions))) if sessions else None
 

@@ -17,7 +17,7 @@ class ServerLoop(asyncio.SelectorEventLoop):
 
 
 class _TurnSelector(selectors.BaseSelector):
-    """Serves the clients inside ``select`` and passes all other events to asyncio."""
+    """asyncio's selector: ``select`` serves the poller's clients and returns all other events."""
 
     def __init__(self, poller: Poller) -> None:
         poller.is_driven = True

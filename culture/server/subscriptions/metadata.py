@@ -112,7 +112,7 @@ class Subscriptions:
                 yield session
 
     def _joined(self, event: Joined) -> None:
-        """Send the metadata of a joining user to subscribers who meet the user for the first time."""
+        """Send a joining user's metadata to subscribers that had no channel in common with the user."""
         user, channel = self._network.user(nick_of(event.source)), self._network.channel(event.channel)
         if user is None or channel is None or not user.metadata:
             return

@@ -9,7 +9,7 @@ from culture.server.events import AwaySet, ChannelRenamed, Invited, Joined, nick
 
 
 class EventNotices:
-    """Sends events to sessions that the router does not send them to."""
+    """Sends some events to more sessions than the router does."""
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
@@ -38,7 +38,7 @@ class EventNotices:
         self._router.show(event, members, wanting=Flavour.INVITE_NOTIFY)
 
     def _renamed(self, event: ChannelRenamed) -> None:
-        """Send clients without RENAME a PART of the old channel and a JOIN of the new one."""
+        """Send PART and JOIN for a renamed channel to clients that do not know the command RENAME."""
         channel = self._network.channel(event.new)
         if channel is None:
             return

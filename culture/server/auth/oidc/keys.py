@@ -145,7 +145,10 @@ class Jwks:
 
 
 def _may_lead_to(issuer: str, url: str) -> bool:
-    """Return whether the keys may be fetched from this URL: https, unless the issuer itself is http."""
+    """Return whether the keys may be fetched from this URL.
+
+    It must be https, unless the URL of the issuer itself is http.
+    """
     try:
         trusted_address(url)
     except ValueError:

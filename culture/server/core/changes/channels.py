@@ -111,7 +111,10 @@ def mark(channel: Channel, version: int, stamp: EventId, part: str) -> None:
 
 
 def part_of(change: ModeChange) -> str:
-    """Return the key of the channel part that a mode change sets, such as ``b:mask``."""
+    """Return the key of the part of a channel that a mode change sets, such as ``b:mask``.
+
+    By this key the versions of parts (``Channel.marks``) are found.
+    """
     _, mode, param = change
     if mode in MEMBER_MODES:
         return f"{mode}:{fold(param or '')}"
@@ -201,7 +204,10 @@ def rename(network: "Network", event: ChannelRenamed) -> Seers:
 
 
 def redact(network: "Network", event: Redacted) -> Seers:
-    """Return the users who could read a redacted message: the members, or sender and recipient."""
+    """Return the users who could read a redacted message; nothing is changed.
+
+    They are the members of the channel, or the sender and the recipient.
+    """
     channel = network.channel(event.target)
     if channel is not None:
         return channel.members

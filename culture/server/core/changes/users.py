@@ -55,7 +55,7 @@ def arrive(network: "Network", event: Arrived) -> Seers:
 
 
 class _Left(Set[User]):
-    """The users who shared a channel with a departed user, computed only when asked for."""
+    """The users who shared a channel with a user who left; the set is computed only when needed."""
 
     def __init__(self, channels: Iterable[Channel]) -> None:
         self._members = [channel.members for channel in channels]
