@@ -18,7 +18,7 @@ _PASSWORD = re.compile(r"(://[^\s/:@]*:)[^\s/@]+@")  # as in postgresql://user:p
 
 
 class SettingRow(NamedTuple):
-    """A setting as it is displayed: its key, its value, and where the value comes from."""
+    """A setting for display: its key, its value, and where the value comes from."""
 
     key: str
     value: str

@@ -62,7 +62,7 @@ class Logins:
         return self._passwords.run(run)
 
     def look(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run a lookup of local processes in a thread; its pool is not that of the password checks."""
+        """Run a lookup of local processes in a thread of a pool separate from the password checks."""
         return self._processes.run(run)
 
     async def try_password(
@@ -118,7 +118,7 @@ class Logins:
 
 
 def _who(session: Session) -> Hashable:
-    """Return the origin that login attempts are counted by: an address, a local uid, or the session.
+    """Return to whom login attempts are counted: an address, a local uid, or the session itself.
 
     Our own uid can read the accounts anyway, and one broken program of ours must not lock out the others, so there each
     connection counts for itself. A browser's page does not know what its user knows, so WebSockets count together.

@@ -177,9 +177,10 @@ class Dispatcher:
         return "label" in message.tags and "labeled-response" in self._session.caps.enabled
 
     def _run(self, message: Message, then: Then | None = None) -> bool:
-        """Run the message's command, or ``then`` in its place; exceptions are sent to the client.
+        """Run the message's command, or ``then`` in its place; the client is sent a refusal of it.
 
-        Returns False if the command is answered only after a later line of the client (Unanswered).
+        Returns False if the command is answered only after a later line of the client (Unanswered). An error of the
+        handler ends the session.
         """
         context = self._context
         try:

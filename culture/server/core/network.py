@@ -116,7 +116,7 @@ class Network:
             self.people_changed()
 
     def classify(self, user: User) -> None:
-        """Recompute the user's class, which others see."""
+        """Recompute the class of a user (human, agent, bot, unknown), which others see."""
         user.classify(self.knows_people, owner(fold(user.nick)) not in self.unvouched)
 
     def is_agent(self, user: User) -> bool:

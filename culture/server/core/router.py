@@ -194,7 +194,7 @@ class Router:
             self._show_in(ModeSet(event.id, self.name, channel.name, ranks), others, None)
 
     def hearing(self, channel: Channel) -> Iterator[Session]:
-        """Return the local sessions of a channel's members."""
+        """Return the sessions on this server of a channel's members."""
         hearers = self._hearers.get(channel)
         if hearers is None:
             hearers = self._hearers[channel] = self._group(channel.members)

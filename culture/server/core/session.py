@@ -203,7 +203,7 @@ class Session:
 
     @property
     def is_captured(self) -> bool:
-        """Return whether sent lines are being collected by ``capture``."""
+        """Return whether ``capture`` is in force: lines are collected instead of being sent."""
         return self.queue is not self.connection.queue
 
     def release(self) -> None:

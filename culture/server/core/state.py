@@ -129,7 +129,7 @@ class Channel:
 
     @property
     def is_kept(self) -> bool:
-        """Return whether the channel stays when its last member leaves."""
+        """Return whether the channel stays without members: registered, or of the configuration."""
         return self.standing or self.is_registered
 
     @property
@@ -166,7 +166,7 @@ class Channel:
         return "o" in self.members.get(user, "")
 
     def may_invite(self, user: User) -> bool:
-        """Return whether this member may invite others."""
+        """Return whether this member may invite others: operators only in a channel with mode +i."""
         return "i" not in self.flags or self.is_operator(user)
 
     def listed(self, mode: str, user: User) -> bool:
@@ -187,7 +187,7 @@ class Channel:
         return any(covers(mask.removeprefix(MUTE), user) for mask in entries if mask.startswith(MUTE))
 
     def may_speak(self, user: User) -> bool:
-        """Return whether this user may send to the channel."""
+        """Return whether this user may send to the channel, by its modes and ban list."""
         status = self.members.get(user)
         if status:
             return True

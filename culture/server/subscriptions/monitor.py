@@ -32,7 +32,7 @@ class Monitors:
         return list(self._watched.get(session, {}).values())
 
     def watches(self, session: Session, nick: str) -> bool:
-        """Return whether this session watches this nick."""
+        """Return whether this session watches this nick by MONITOR."""
         return session in self._watchers.get(fold(nick), ())
 
     def add(self, session: Session, nick: str, limit: int) -> bool:
