@@ -17,7 +17,7 @@ Somebody = TypedDict("Somebody", {"nick": str, "class": str, "human": bool, "ope
 
 
 class ChannelExcerpt(TypedDict):
-    """Messages of a channel, newest first."""
+    """What was said in a channel, the newest first."""
 
     channel: str
     note: str
@@ -25,7 +25,7 @@ class ChannelExcerpt(TypedDict):
 
 
 class ChannelMembers(TypedDict):
-    """Members of a channel."""
+    """Who is in a channel."""
 
     channel: str
     members: list[Somebody]
