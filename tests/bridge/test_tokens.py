@@ -172,7 +172,9 @@ async def test_every_attempt_to_be_somebody_else_or_to_read_what_one_may_not_is_
             assert "secret plan" not in str(refused.value), what
     seen = await scene.watcher.sync()
     assert [message for message in seen if message.verb == "PRIVMSG"] == []
-    assert {message.source.partition("!")[0] for message in seen if message.verb == "JOIN"} == {"spark-jules"}
+    # The bridge itself comes when it is ready, which may be after the first look.
+    comers = {message.source.partition("!")[0] for message in seen if message.verb == "JOIN"}
+    assert comers - {"spark-mcp-bridge"} == {"spark-jules"}
     async with over_http(scene.port, scene.tokens["jules"]) as program:
         assert "#secret" not in await program.call("list_channels")
 

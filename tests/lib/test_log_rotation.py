@@ -21,7 +21,7 @@ start_logging()
 rotate_own_log(Path(sys.argv[1]), max_bytes=2_000, copies=3)
 for number in range(int(sys.argv[2]), int(sys.argv[3])):
     logging.info("line %d", number)
-print("printed")
+print("printed", flush=True)
 os.write(2, b"written\\n")
 """
 

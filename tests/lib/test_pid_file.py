@@ -7,13 +7,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
-from culture.lib.files import LockTaken
+from culture.lib.files import FileLock, LockTaken
 from culture.lib.process import handle, pid_file
-from culture.lib.process.pid_file import PidFile, ProcessNote
-from tests.support.client import PATIENCE
+from culture.lib.process.pid_file import PidFile, ProcessNote, running
+from tests.support.waiting import PATIENCE
 
 HOLDER = """
 import os, sys, time
@@ -136,3 +137,17 @@ def test_what_is_no_note_is_none(text: str) -> None:
 def test_fields_of_a_newer_version_are_left_out() -> None:
     text = '{"pid": 7, "since": 1, "name": "one", "colour": "red"}'
     assert ExampleNote.parse(text) == ExampleNote(7, 1, "one")
+
+
+def test_note_of_a_dead_process_is_not_taken_for_the_one_of_the_new_holder(tmp_path: Path) -> None:
+    """A new process locks the file before it writes its note: until then the old one stands there."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    path = tmp_path / "x.pid"
+    lock = FileLock(path)
+    lock.acquire(str(ProcessNote(dead.pid, 1.0)))
+    writer = Timer(0.02, lambda: lock.write(str(ProcessNote(os.getpid(), 2.0))))
+    writer.start()
+    assert running(path, ProcessNote) == ProcessNote(os.getpid(), 2.0)
+    writer.join()
+    lock.release()

@@ -8,6 +8,8 @@ To end it, its pidfd is opened first and the file is read again: only if the sam
 """
 
 import json
+import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
@@ -47,6 +49,10 @@ class ProcessNote:
 
 
 NoteT = TypeVar("NoteT", bound=ProcessNote)
+
+_LOOKS = 20
+_NEXT_LOOK = 0.005
+"""Seconds between two looks at the note of a process that does not exist."""
 
 
 class PidFile(Generic[NoteT]):
@@ -91,8 +97,25 @@ def running(path: Path, kind: type[NoteT]) -> NoteT | None:
 
     None if no process of this kind holds it.
     """
-    text = note_of_holder(path)
-    return kind.parse(text) if text is not None else None
+    for _ in range(_LOOKS):
+        text = note_of_holder(path)
+        note = kind.parse(text) if text is not None else None
+        if note is None or _exists(note.pid):
+            break
+        # A new process has locked the file and not written its note yet: this is the note of the one before. It stays
+        # if the holder lives in a container of its own, whose pids mean nothing here.
+        time.sleep(_NEXT_LOOK)
+    return note
+
+
+def _exists(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 def all_running(folder: Path, kind: type[NoteT]) -> dict[str, NoteT]:

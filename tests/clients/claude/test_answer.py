@@ -10,7 +10,7 @@ from culture.clients.claude.answer import failure  # noqa: E402
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ("Not logged in · Please run /login", "claude /login` as the user who runs the agent, or ANTHROPIC_API_KEY"),
+        ("Not logged in · Please run /login", " /login` as the user who runs the agent, or ANTHROPIC_API_KEY"),
         ("API Error: 529 overloaded", "API Error: 529 overloaded"),
     ],
 )

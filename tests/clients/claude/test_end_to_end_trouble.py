@@ -66,8 +66,7 @@ async def test_with_its_daemon_killed_it_answers_after_the_next_start_and_its_sh
             before = token()
             # In the moment in which a shell becomes another program it carries nothing.
             await until(lambda: shell in carrying(before))
-            await daemon.kill()
-            assert is_alive(shell)
+            await daemon.kill()  # the watchdog may end the shell from now on
             await daemon.start()
             assert await answered(ori, GENERAL) == "worked"
             assert not is_alive(shell)

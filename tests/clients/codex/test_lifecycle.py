@@ -100,7 +100,7 @@ async def test_without_a_login_it_says_how_to_get_one(launch: Launch, codex_home
     (codex_home / "auth.json").unlink()
     (codex_home / "config.toml").write_text(QUIET)
     agent = launch()
-    with pytest.raises(WrongConfiguration, match=r"not logged in: `.*codex login`.*CODEX_API_KEY"):
+    with pytest.raises(WrongConfiguration, match=r"not logged in: `.*codex'? login`.*CODEX_API_KEY"):
         await agent.runner.start()
     await agent.runner.stop()
     assert agent.processes() == {}

@@ -109,7 +109,7 @@ async def test_clearing_begins_a_new_thread(codex: Watched, model: Model) -> Non
 async def test_an_error_of_the_api_is_an_error_and_not_a_text(codex: Watched, trouble: str) -> None:
     turn = await codex.turn(trouble)
     assert turn.error and not turn.full and turn.limited_until is None
-    assert ("codex login" in turn.error) is ("401" in trouble)
+    assert (" login` as the user" in turn.error) is ("401" in trouble)
     assert not [text for text in codex.texts if "err" in text or "status" in text]
     assert (await codex.turn("[[say fine again]]")).text == "fine again"
 

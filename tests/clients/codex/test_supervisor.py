@@ -68,7 +68,7 @@ async def test_it_has_no_shell(supervisor: CodexSupervisor, model: Model, tmp_pa
 @pytest.mark.fault("E26")
 @pytest.mark.parametrize(
     ("answer", "told"),
-    [("[[err 401]]", "codex login"), ("[[say Hello!]]", "no verdict")],
+    [("[[err 401]]", " login` as the user"), ("[[say Hello!]]", "no verdict")],
     ids=["no key", "no verdict"],
 )
 async def test_a_model_that_fails_is_told_of(supervisor: CodexSupervisor, model: Model, answer: str, told: str) -> None:
