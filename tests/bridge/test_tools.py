@@ -28,7 +28,7 @@ TRANSPORT = {
     "list_channels": [],
     "get_members": ["channel"],
 }
-DIGEST = "6c3ca4832970b700"
+DIGEST = "b397ab0ebf010baa"
 _time = datetime.fromisoformat
 Way = Callable[[int], AbstractAsyncContextManager[Program]]
 
