@@ -48,7 +48,8 @@ async def test_a_task_line_counts_by_who_says_it_and_not_by_what_it_says(ircd: I
         state = team.context.store.state
         assert [task.text for task in state.tasks.values()] == [injected]
         assert state.tasks["demo-1"].by == "spark-ori"
-        assert any(injected in prompt for prompt in prompts_of(Path(state.tasks["demo-1"].worktree)))
+        worktree = Path(state.tasks["demo-1"].worktree)
+        await until(lambda: any(injected in prompt for prompt in prompts_of(worktree)))
         # What there is no room for is refused with its reason, to whoever asked.
         ori.send("PRIVMSG #standup-demo :TASK: something else")
         assert "limits.tasks" in await heard(ori, "#standup-demo", "1 tasks are under way")
