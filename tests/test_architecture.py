@@ -183,7 +183,6 @@ BANNED = re.compile(
 """Module names that say nothing: gerunds, participles, words of other trades."""
 ALLOWED_STEMS = {
     "sasl_framing": "framing is the usual word for cutting a stream into messages",
-    "outgoing": "an adjective: messages that are sent",
     "hiring": "to be renamed",
     "parts": "to be merged",
 }

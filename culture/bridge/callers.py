@@ -14,7 +14,7 @@ _REMEMBERED = 1024
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who calls a tool: the nicks of its token.
+    """Caller of a tool, with the nicks of its token.
 
     Without names it is a local program, at a bridge that has no tokens.
     """

@@ -61,7 +61,7 @@ class AgentView:
     questions: int = 0
     """Number of open questions."""
     is_online: bool = True
-    """It is connected to the mesh."""
+    """Whether the agent is connected to the mesh."""
 
     @property
     def runs(self) -> bool:

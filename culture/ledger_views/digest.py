@@ -41,7 +41,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class AgentDigest:
-    """What one agent did, asked and spent in the digest's period, and why it is stuck."""
+    """Tasks, questions and cost of one agent in the digest's period, and why it is stuck."""
 
     nick: str
     server: str
@@ -97,7 +97,7 @@ class LinkOutage:
 
 @dataclass(frozen=True, slots=True)
 class DigestView:
-    """What agents, people and links did between two times, as ``culture digest`` shows it."""
+    """Activity of agents, people and links between two times, as ``culture digest`` shows it."""
 
     since: datetime
     until: datetime

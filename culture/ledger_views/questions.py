@@ -34,7 +34,7 @@ class QuestionView:
     more: int = 0
     """Number of further lines of the detail, which only the agent's daemon has."""
     who: str = ""
-    """Who may answer, as a sentence."""
+    """The people and agents who may answer, as a sentence."""
     outcome: str = ""
     choice: str = ""
     by: str = ""

@@ -46,7 +46,7 @@ _MOST_TRIES = 1000
 
 
 class FileStamp(NamedTuple):
-    """What identifies one version of a file: two versions have different stamps.
+    """Identity of one version of a file: two versions have different stamps.
 
     Each replacement makes a file with a new inode.
     """

@@ -39,7 +39,7 @@ Judge = Callable[[str], Awaitable[str]]
 
 @dataclass
 class Pulse:
-    """What the heartbeat remembers about one member between two checks."""
+    """State of one member that the heartbeat keeps between two checks."""
 
     busy_at: float
     """When it was last busy, or was first checked."""

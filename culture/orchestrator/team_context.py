@@ -1,4 +1,4 @@
-"""What the objects of a team share: configuration, store, IRC, daemons, background jobs."""
+"""Shared objects of a team: configuration, store, IRC, daemons, background jobs."""
 
 import asyncio
 import logging

@@ -105,7 +105,7 @@ class ServerParts:
 
 
 class Context:
-    """What the handler of a verb gets: one session, and its view of the server."""
+    """Context of a verb handler: one session, and its view of the server."""
 
     __slots__ = ("network", "parts", "router", "session")
 

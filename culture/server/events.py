@@ -216,7 +216,7 @@ class Noted(NamedTuple):
     key: str
     value: str
     verified: str = ""
-    """What the publisher's server found of the approval (a Verified); empty if none."""
+    """Result of the publisher's server for the approval (a Verified); empty if none."""
     why: str = ""
     """The reason for ``verified``."""
 

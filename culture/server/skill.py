@@ -61,7 +61,7 @@ def hooks(place: object) -> Iterator[tuple[Callable[[Any], None], tuple[type, ..
 
 
 class Host:
-    """What a skill can use of the server in which it runs."""
+    """The part of the server that a skill can use."""
 
     def __init__(self, parts: ServerParts, name: str, failed: Callable[[BaseException], None]) -> None:
         self._parts = parts

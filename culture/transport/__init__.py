@@ -17,11 +17,11 @@
 | `dedup.py`, `catchup.py` | each message once and in order; what was missed, from the history |
 | `history.py`, `who.py` | CHATHISTORY and search; WHO and WHOIS |
 | `profile.py`, `channels.py` | our own metadata and away message; the channels to be in |
-| `outgoing.py` | text → lines that fit, sent one message after the other |
+| `message_sender.py` | text → lines that fit, sent one message after the other |
 | `one_shot.py` | one command and its answer without registration |
 
 The flow of an incoming message: `connection.lines` → `session.take` → `batches` → `view_updates.apply` and
-`parse_messages` → `dedup.take_live` → `on_message`. Of an outgoing one: `irc.send_privmsg` → `outgoing` →
+`parse_messages` → `dedup.take_live` → `on_message`. Of an outgoing one: `irc.send_privmsg` → `message_sender` →
 `session.ask` → `requests` → `connection.write`.
 """
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ExtensionVerb, Tag, UserClass
 from culture.transport.batches import TARGETS, ReceivedBatch
-from culture.transport.outgoing import check_target
+from culture.transport.message_sender import check_target
 from culture.transport.parse_messages import LOCAL
 from culture.transport.requests import lines_of
 from culture.transport.session import IrcSession

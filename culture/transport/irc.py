@@ -12,7 +12,7 @@ from culture.transport.catchup import HistoryUnavailable, catch_up
 from culture.transport.channels import JoinedChannels, with_hint
 from culture.transport.dedup import Delivery
 from culture.transport.history import by_id, by_time, fetch_messages, has_history, page_size, search
-from culture.transport.outgoing import MessageSender, check_target
+from culture.transport.message_sender import MessageSender, check_target
 from culture.transport.profile import ClientProfile, get_metadata, set_metadata
 from culture.transport.reconnect import Reconnector, Setup
 from culture.transport.requests import lines_of, refusal

@@ -2,7 +2,7 @@
 
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ChannelKey, UserKey
-from culture.transport.outgoing import check_target
+from culture.transport.message_sender import check_target
 from culture.transport.requests import lines_of, refusal
 from culture.transport.session import IrcSession
 from culture.transport.types import NotSent

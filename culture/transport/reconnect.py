@@ -87,7 +87,7 @@ class ConnectionLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What the connect loop needs: address, identity, timeouts, nicks of agents and people."""
+    """Parameters of the connect loop: address, identity, timeouts, nicks of agents and people."""
 
     address: Address
     identity: ClientIdentity

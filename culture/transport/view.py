@@ -9,7 +9,7 @@ from culture.transport.types import ChannelMember
 
 
 class UserView:
-    """What the server has told about a user who shares a channel with us, or about ourselves."""
+    """Data of the server about a user who shares a channel with us, or about ourselves."""
 
     __slots__ = ("account", "away", "host", "kind", "metadata", "nick", "realname", "user")
 
@@ -25,7 +25,7 @@ class UserView:
 
 
 class ChannelView:
-    """What the server has told about a channel that we are in."""
+    """Data of the server about a channel that we are in."""
 
     __slots__ = ("flags", "members", "metadata", "name", "topic")
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import UserClass
-from culture.transport.outgoing import check_target
+from culture.transport.message_sender import check_target
 from culture.transport.requests import lines_of
 from culture.transport.session import IrcSession
 from culture.transport.types import ChannelMember, NotSent

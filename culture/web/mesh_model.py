@@ -1,4 +1,4 @@
-"""What pages show of the mesh: ledger views, presence and last message of each agent.
+"""The mesh as pages show it: ledger views, presence and last message of each agent.
 
 One ``MeshModel`` serves all requests of the site. Ledger views are computed from the facts that ``LedgerClient`` holds
 in memory, and cached until there are new facts of their kinds. Presence (ISON) and last messages (HISTORY) are

@@ -28,7 +28,7 @@ class MessageView:
     is_notice: bool
     is_own: bool
     is_for_reader: bool
-    """It mentions the reader or was sent to them in private."""
+    """Whether the message mentions the reader or was sent to them in private."""
 
 
 def view_of(message: Message, reader: str) -> MessageView:

@@ -12,7 +12,7 @@ from culture.protocol.message import Message as Line
 from culture.protocol.stream import LINE_LIMIT
 from culture.transport import NotSent
 from culture.transport.batches import ReceivedBatch, ReceivedBatches, text_of
-from culture.transport.outgoing import MultilineLimits, client_tags, split_messages
+from culture.transport.message_sender import MultilineLimits, client_tags, split_messages
 
 PREFIX = "spark-ada!~ada@127.0.0.1"
 texts = st.text(st.characters() | st.sampled_from("\r\n\0\x01 `a"), max_size=1500)

@@ -55,7 +55,7 @@ class NotReadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """What happened to a message: its steps, and in ``waits`` what each recipient lacks."""
+    """Trace of a message: its steps, and in ``waits`` what each recipient lacks."""
 
     msgid: str
     said: TracedMessage | None

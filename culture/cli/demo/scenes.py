@@ -99,7 +99,7 @@ _LOOK_AGAIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DemoScene:
-    """What a scene of the demo uses: the stage, the narrator, and actions with both."""
+    """Stage and narrator of a demo scene, with the actions that use both."""
 
     stage: DemoStage
     narrator: Narrator

@@ -1,4 +1,4 @@
-"""What the checks look at; each thing is read once, when first needed, and never changed."""
+"""The inventory that checks look at; each part is read once, when first needed, and never changed."""
 
 import hashlib
 import os
@@ -54,7 +54,7 @@ _SPEAKS_TIME = (Numeric.RPL_TIME.code, Numeric.ERR_NOTREGISTERED.code, "ERROR")
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a test connection to an address found."""
+    """Result of a test connection to an address."""
 
     failure: str = ""
     """Why there is no connection, or no TLS."""
@@ -242,7 +242,7 @@ class LocalServer:
 
 
 class Inventory:
-    """What the checks look at on this machine; each part is read once, when first needed."""
+    """Files, servers and agents of this machine for the checks; each part is read once, when first needed."""
 
     def __init__(self) -> None:
         self.home = paths.home()
@@ -312,7 +312,7 @@ class Inventory:
 
     @cached_property
     def daemons(self) -> dict[str, daemons.DaemonNote]:
-        """What the pid file of each running daemon says (pid, socket, version), by the agent's nick."""
+        """Note in the pid file of each running daemon (pid, socket, version), by the agent's nick."""
         return daemons.all_running()
 
     @cached_property

@@ -31,7 +31,7 @@ class Finding:
     what: str
     why: str = ""
     next: str = ""
-    """What to type or to write."""
+    """Command or setting that mends it."""
     mend: Callable[[], None] | None = field(default=None, repr=False, compare=False)
     """Function that does what ``next`` says, if nothing can be lost by it."""
 
@@ -75,7 +75,7 @@ class DoctorCheck:
 
     name: str
     title: str
-    """What is true if nothing was found."""
+    """Sentence that is true if nothing was found."""
     look: Callable[[Inventory], Iterable[Finding]]
 
     @property

@@ -152,7 +152,7 @@ _PATIENCE = 60.0  # seconds for one channel
 
 
 class SearchQuery(NamedTuple):
-    """What to search the history for: words, channels, time and number of results."""
+    """Query of the history: words, channels, time and number of results."""
 
     text: str
     channels: list[str]

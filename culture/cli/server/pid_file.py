@@ -24,7 +24,7 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class ServerNote(ProcessNote):
-    """What the pid file of a running server says about it."""
+    """Note in the pid file of a running server."""
 
     data_dir: str
     shutdown_timeout: float

@@ -18,7 +18,7 @@ from culture.protocol.vocabulary import Exit
 
 TEAM = "team.yaml"
 ASK_THERE = "ask in the project's channel"
-"""What a member of a team does instead of a command that is for people."""
+"""Hint to a member of a team that types a command for people: the way that members have."""
 Slug = Annotated[
     str | None,
     typer.Option("--team", "-t", metavar="SLUG", help="Team.  [default: that of this folder, or the only one]"),

@@ -1,4 +1,4 @@
-"""What `culture up` writes at its first run: server name, port, and the user's account.
+"""Settings that `culture up` writes at its first run: server name, port, and the user's account.
 
 Name and port are written down because data and nicks depend on the name, also when the host is renamed, and because
 other commands read the port from the files. A port given later with --port replaces the old one in culture.yaml and

@@ -46,7 +46,7 @@ Paint = Callable[[str, str], str]
 
 @dataclass
 class _Lane:
-    """What is printed of one agent's activity: the time of its last line, and the waiting line."""
+    """Printed state of one agent's activity: the time of its last line, and the waiting line."""
 
     shown_at: float = float("-inf")
     waiting: "tuple[datetime, str] | None" = None

@@ -32,7 +32,7 @@ GRACE = 10.0
 
 @dataclass(frozen=True)
 class WebNote(ProcessNote):
-    """What the pid file of a running web page says; without a url it does not answer yet."""
+    """Note in the pid file of a running web page; without a url it does not answer yet."""
 
     url: str = ""
     port: int = 0

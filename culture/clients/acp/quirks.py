@@ -42,7 +42,7 @@ class Quirks:
     logins: tuple[str, ...] = ()
     """Files under the home folder that show a login."""
     needs: ProgramNeeds = field(default_factory=ProgramNeeds)
-    """What it needs inside a sandbox, besides keys and logins."""
+    """Files that the program needs inside a sandbox, besides keys and logins."""
 
     @property
     def install(self) -> str:

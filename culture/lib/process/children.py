@@ -1,4 +1,4 @@
-"""What one command started, recorded so that Ctrl-C at any moment ends all of it.
+"""Child processes of one command, recorded so that Ctrl-C at any moment ends all of it.
 
 Between the fork of a child and the line that records it, a signal could end the command: the child would then run on
 with nobody who knows its number. So a child is started and recorded with signals held back (``Interrupts.held``), and

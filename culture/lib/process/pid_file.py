@@ -22,7 +22,7 @@ from culture.lib.process import handle
 
 @dataclass(frozen=True)
 class ProcessNote:
-    """What a running process writes about itself into its pid file, for other processes.
+    """Note of a running process in its pid file, for other processes.
 
     Kinds of processes add fields.
     """

@@ -110,7 +110,7 @@ class TeamMember:
     hired: bool = False
     """Its daemon was seen running; before that its start is only intended."""
     wrapping_up: bool = False
-    """It was prompted to wrap up because its context fills up."""
+    """Whether the member was prompted to wrap up because its context fills up."""
     leaving: bool = False
     """Its retirement is intended."""
     order: str = ""

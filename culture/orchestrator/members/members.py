@@ -17,7 +17,7 @@ WARN_PCT = 80
 
 
 class Fill(Enum):
-    """What has to happen at the present fill of a member's context."""
+    """Action that the fill of a member's context requires."""
 
     ROOM = "nothing"
     WARN = "the member wraps up what it is at"

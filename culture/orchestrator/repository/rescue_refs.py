@@ -23,7 +23,7 @@ class Rescue:
     files: tuple[str, ...]
     """Files changed by its commits that are on no branch."""
     ignored: tuple[str, ...]
-    """Those of them that git ignores, such as ``.env``."""
+    """The files among them that git ignores, such as ``.env``."""
 
     @property
     def task(self) -> str:

@@ -14,7 +14,7 @@ from culture.server.errors import Refused
 
 
 class Credentials(NamedTuple):
-    """What the server knows of a connection at the end of its registration: nick, login, origin."""
+    """Facts about a connection at the end of its registration: nick, login, origin."""
 
     nick: str
     host: str

@@ -16,7 +16,7 @@ from culture.server.backup.tarball import Count
 
 
 class Label(NamedTuple):
-    """What a backup says of its server: name, program version, and store of the history."""
+    """Description of the server in a backup: name, program version, and store of the history."""
 
     server: str
     program: str

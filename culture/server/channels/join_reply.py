@@ -1,4 +1,4 @@
-"""What a client is sent about a channel after joining: topic, names, metadata."""
+"""Replies to a JOIN: topic, names and metadata of the channel."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Who may found, operate and register channels.
+"""Rules on founding, operating and registering channels.
 
 A new channel needs a name that people can read and cannot confuse with another (``channel_names``). A standing channel
 (one of the configuration) belongs to people: if accounts of people exist, only users of class human are its operators.

@@ -1,1 +1,1 @@
-"""What clients subscribed to: MONITOR, metadata, read markers; notices for bystanders."""
+"""Subscriptions of clients: MONITOR, metadata, read markers; notices for bystanders."""

@@ -60,7 +60,7 @@ class LinkPage(NamedTuple):
 
 
 class ReadableChannels(NamedTuple):
-    """What a user may read: all but ``hidden`` channels, and closed links of own channels."""
+    """Channels that a user may read: all but ``hidden`` channels, and closed links of own channels."""
 
     hidden: frozenset[str]
     since: dict[str, float]

@@ -128,7 +128,7 @@ class ChannelKey(StrEnum):
 
 
 class AgentState(StrEnum):
-    """What an agent is doing: the values of ``UserKey.STATE``."""
+    """States of an agent: the values of ``UserKey.STATE``."""
 
     IDLE = "idle"
     WORKING = "working"

@@ -1,4 +1,4 @@
-"""What can be wrong with a token, or with the issuer."""
+"""Errors of tokens and of their issuer."""
 
 
 class Rejected(Exception):
