@@ -47,11 +47,12 @@ class PortHeld(ConnectionError):
     """
 
     def __init__(self, port: int, user: str, setting: str) -> None:
-        super().__init__(
-            f"port {port} of this machine is held by user {user}, not by you: nothing was sent. End their program "
-            f"there, or let your server listen on another port; if {user} runs your server, set "
+        self.problem = f"port {port} of this machine is held by user {user}, not by you"
+        self.remedy = (
+            f"End their program there, or let your server listen on another port; if {user} runs your server, set "
             f"{setting.format(user=user)}"
         )
+        super().__init__(f"{self.problem}: nothing was sent. {self.remedy}")
         self.port = port
         self.user = user
 

@@ -64,8 +64,8 @@ class ProbeResult:
     """Whether it speaks IRC."""
     fingerprint: str | None = None
     """SHA-256 of the certificate that it showed."""
-    held: str = ""
-    """Message if another user of this machine holds the port; nothing was sent to them."""
+    held: PortHeld | None = None
+    """Error if another user of this machine holds the port; nothing was sent to them."""
     ahead: float | None = None
     """Seconds that its clock is ahead of ours; None if unknown."""
 
@@ -93,7 +93,7 @@ def probe(host: str, port: int, tls: bool, patience: float = PROBE_PATIENCE, *, 
     except ssl.SSLError as error:
         return ProbeResult(f"no TLS: {error.reason or 'it does not speak it'}")
     except PortHeld as held:
-        return ProbeResult(str(held), held=str(held))
+        return ProbeResult(str(held), held=held)
     except TimeoutError:
         return ProbeResult("it does not answer")
     except OSError as error:

@@ -52,8 +52,8 @@ def check_held_ports(scene: Inventory) -> Iterator[Finding]:
     for (host, port), names in users.items():
         answer = scene.probe(host, port, tls=False)
         if answer.held:
-            what, _, remedy = answer.held.partition(": nothing was sent. ")
-            yield error(what, f"{', '.join(sorted(names))} cannot connect, and go on trying", remedy)
+            trouble = f"{', '.join(sorted(names))} cannot connect, and go on trying"
+            yield error(answer.held.problem, trouble, answer.held.remedy)
 
 
 def _dialled_addresses(scene: Inventory) -> Iterator[tuple[str, ServerAddress]]:
