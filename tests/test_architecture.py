@@ -14,6 +14,7 @@ SOURCE = ROOT / "culture"
 
 # Package → what it may import of ours; a package always may import itself.
 MAY_IMPORT = {
+    "runtime": set(),
     "protocol": set(),
     "lib": {"protocol"},
     "config": {"lib", "protocol"},
@@ -39,6 +40,7 @@ COMPOSES_EVERYTHING = {"cli", "__main__"}
 
 # What the lower packages may take from others, beside the standard library.
 OUTSIDE = {
+    "runtime": set(),
     "protocol": set(),
     "lib": set(),
     "config": {"pydantic", "pydantic_core", "ruamel"},
@@ -70,10 +72,10 @@ def imported(tree: ast.AST, module: str, is_package: bool) -> Iterator[str]:
 
 
 def allowed(package: str) -> set[str]:
-    """What a package may import of ours; every backend is alike."""
+    """What a package may import of ours; every backend is alike, and all but the protocol may use the runtime."""
     if package.startswith("clients.") and package not in MAY_IMPORT:
-        return MAY_IMPORT["clients.<backend>"]
-    return MAY_IMPORT[package]
+        return MAY_IMPORT["clients.<backend>"] | {"runtime"}
+    return MAY_IMPORT[package] | ({"runtime"} - {package} if package != "protocol" else set())
 
 
 def offences(source: str, module: str, is_package: bool = False) -> list[str]:
@@ -385,3 +387,104 @@ def test_only_these_tests_sleep() -> None:
 )
 def test_a_sleep_is_found(source: str, seconds: list[float | None]) -> None:
     assert [*sleeps(source)] == seconds
+
+
+# Packages that take clock, chance, threads, databases and sockets from `culture.runtime`: these can be simulated.
+ON_THE_RUNTIME: tuple[str, ...] = ()
+FROM_THE_RUNTIME = {"time", "random", "secrets", "threading", "uuid", "select"}
+# Modules of these packages that use the machine itself, and why.
+OFF_THE_RUNTIME: dict[str, str] = {}
+
+
+def on_the_runtime() -> Iterator[tuple[str, ast.Module]]:
+    """The modules that take everything from the runtime: path and source tree."""
+    for _, path in modules():
+        name = path.relative_to(ROOT).as_posix()
+        if name.startswith(ON_THE_RUNTIME) and name not in OFF_THE_RUNTIME:
+            yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def around_the_runtime(tree: ast.AST) -> Iterator[str]:
+    """What a module takes from the standard library although the runtime has it."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (alias.name for alias in names if alias.name in FROM_THE_RUNTIME)
+            case ast.ImportFrom(module=name) if name in FROM_THE_RUNTIME:
+                yield name or ""
+            case ast.Call(func=ast.Attribute(value=ast.Name("datetime"), attr="now" | "utcnow")):
+                yield "datetime.now"
+            case ast.Call(func=ast.Attribute(value=ast.Name("os"), attr="fsync" | "fdatasync" | "urandom" as name)):
+                yield f"os.{name}"
+            case ast.Call(func=ast.Attribute(value=ast.Name("sqlite3"), attr="connect")):
+                yield "sqlite3.connect"
+            case ast.Call(func=ast.Attribute(value=ast.Name("socket"), attr="socket")):
+                yield "socket.socket"
+            case ast.Call(func=ast.Name("ThreadPoolExecutor")):
+                yield "ThreadPoolExecutor"
+
+
+def test_clock_chance_threads_and_disk_come_from_the_runtime() -> None:
+    found = {name: sorted({*around_the_runtime(tree)}) for name, tree in on_the_runtime()}
+    assert {name: uses for name, uses in found.items() if uses} == {}
+    assert [name for name in OFF_THE_RUNTIME if not (ROOT / name).is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "use"),
+    [
+        ("import time", "time"),
+        ("from threading import Lock", "threading"),
+        ("datetime.now(UTC)", "datetime.now"),
+        ("os.fsync(file)", "os.fsync"),
+        ("sqlite3.connect(path)", "sqlite3.connect"),
+        ("with socket.socket() as probe: pass", "socket.socket"),
+        ("ThreadPoolExecutor(1)", "ThreadPoolExecutor"),
+    ],
+)
+def test_a_way_around_the_runtime_is_found(source: str, use: str) -> None:
+    assert [*around_the_runtime(ast.parse(source))] == [use]
+
+
+def with_runtime(tree: ast.Module) -> Iterator[str]:
+    """The functions and classes of a module that take a ``runtime`` by name."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            for each in node.body:
+                if isinstance(each, ast.FunctionDef) and each.name == "__init__" and _takes_runtime(each.args):
+                    yield node.name
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _takes_runtime(node.args):
+            yield node.name
+
+
+def _takes_runtime(arguments: ast.arguments) -> bool:
+    return "runtime" in (each.arg for each in [*arguments.args, *arguments.kwonlyargs])
+
+
+def without_runtime(tree: ast.Module, makers: set[str]) -> Iterator[str]:
+    """The calls of such functions and classes that do not pass ``runtime=`` on."""
+    imported_names = {
+        alias.asname or alias.name: alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("culture")
+        for alias in node.names
+    }
+    own = {*with_runtime(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            name = imported_names.get(node.func.id, node.func.id if node.func.id in own else "")
+            if name in makers and "runtime" not in {each.arg for each in node.keywords}:
+                yield node.func.id
+
+
+def test_the_runtime_is_passed_on() -> None:
+    """Whatever takes a runtime, which is the real one by default, is given it, or the simulator would not be asked."""
+    trees = [*on_the_runtime()]
+    makers = {name for _, path in modules() for name in with_runtime(ast.parse(path.read_text(encoding="utf-8")))}
+    missing = {name: sorted({*without_runtime(tree, makers)}) for name, tree in trees}
+    assert {name: calls for name, calls in missing.items() if calls} == {}
+
+
+def test_a_runtime_that_is_not_passed_on_is_found() -> None:
+    source = "class Log:\n    def __init__(self, path, runtime=REAL): ...\nLog(1)\nLog(1, runtime=runtime)\n"
+    assert [*without_runtime(ast.parse(source), {"Log"})] == ["Log"]
