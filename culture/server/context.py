@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from culture.config.model import ServerConfig
 from culture.protocol.message import Message
 from culture.protocol.numerics import Numeric
+from culture.runtime import REAL, Runtime
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.authenticator import Authenticator
 from culture.server.auth.login_attempts import Logins
@@ -102,6 +103,7 @@ class ServerParts:
     connect: Callable[[socket.socket, Layer | None], ClientConnection]
     """Makes a connection to another server from a socket."""
     offers: SkillOffers = field(default_factory=SkillOffers)
+    runtime: Runtime = REAL
 
 
 class Context:

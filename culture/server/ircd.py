@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from culture.config.listen_policy import without_logins
 from culture.config.model import Listen, ServerConfig
 from culture.protocol.message import Message
+from culture.runtime import REAL, Runtime
 from culture.server.auth import account_watch
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.authenticator import Authenticator, NetworkAuth, uids_of
@@ -81,6 +82,7 @@ class IRCd:
         clock: Callable[[], float] = time.time,
         authenticator: Authenticator | None = None,
         poller: Poller | None = None,
+        runtime: Runtime = REAL,
     ) -> None:
         self._poller = poller or Poller()
         self._clock = clock
@@ -141,6 +143,7 @@ class IRCd:
             metrics=Metrics(),
             hand_over=self._hand_over,
             connect=lambda sock, layer: ClientConnection(sock, self._poller, layer),
+            runtime=runtime,
         )
         EventNotices(self.parts)
         network.people_changed = StandingChannels(network, router, self._poller.dirty).review

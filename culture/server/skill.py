@@ -17,6 +17,7 @@ from culture.config.model import ServerConfig
 from culture.config.values import Settings
 from culture.lib.files import private_directory
 from culture.protocol.message import Message
+from culture.runtime import Runtime
 from culture.server.commands import marked
 from culture.server.context import Context, ServerParts
 from culture.server.core import operator_notices
@@ -136,6 +137,11 @@ class Host:
     def ids(self) -> Ids:
         """Return the object that makes event ids."""
         return self._parts.router.ids
+
+    @property
+    def runtime(self) -> Runtime:
+        """Return the server's clock, random numbers, threads, databases and sockets."""
+        return self._parts.runtime
 
     def monotonic(self) -> float:
         """Return the monotonic time in seconds; ``last_active`` of a connection is in this time."""
