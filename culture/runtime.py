@@ -13,6 +13,7 @@ to the hot path. The simulator (``tests/simulation``) passes a runtime of its ow
 process on a virtual clock, and the same seed gives the same run, byte for byte.
 """
 
+import fcntl
 import os
 import random
 import secrets
@@ -155,6 +156,8 @@ class Runtime:
 
     fsync: Callable[[int], None] = staticmethod(os.fsync)
     """Writes an open file or folder to disk, so that it survives a power loss."""
+    flock: Callable[[int, int], None] = staticmethod(fcntl.flock)
+    """Locks or unlocks an open file, as ``fcntl.flock``; without LOCK_NB it blocks until the lock is free."""
 
     def new_socket(
         self, family: int = socket.AF_INET, kind: int = socket.SOCK_STREAM, protocol: int = 0

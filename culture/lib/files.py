@@ -27,12 +27,12 @@ therefore whoever gets the lock checks that the path still leads to the file tha
 import errno
 import fcntl
 import os
-import secrets
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple, Self
+
+from culture.runtime import REAL, Runtime
 
 PRIVATE_DIRECTORY = 0o700
 PRIVATE_FILE = 0o600
@@ -124,6 +124,7 @@ def replace_file(
     mode: int | None = PRIVATE_FILE,
     durable: bool = True,
     check: Callable[[Path], object] | None = None,
+    runtime: Runtime = REAL,
 ) -> None:
     """Replace or create a file in one step: readers see either the old or the new contents.
 
@@ -132,13 +133,13 @@ def replace_file(
     the path of the complete temporary file; if it raises, the file stays as it was.
     """
     private_directory(path.parent)
-    temporary, file = _open_temporary(path)
+    temporary, file = _open_temporary(path, runtime)
     try:
         try:
             _write(file, contents.encode() if isinstance(contents, str) else contents)
             os.fchmod(file, _present_mode(path) if mode is None else mode)
             if durable:
-                os.fsync(file)
+                runtime.fsync(file)
             if check is not None:
                 check(temporary)
             if not _is_same(temporary, file):  # never publish what another writer has written a part of
@@ -151,52 +152,52 @@ def replace_file(
     finally:
         os.close(file)
     if durable:
-        sync_directory(path.parent)
+        sync_directory(path.parent, runtime=runtime)
 
 
-def place_new_file(source: Path, path: Path) -> None:
+def place_new_file(source: Path, path: Path, *, runtime: Runtime = REAL) -> None:
     """Move a complete file to a path on the same file system.
 
     Raises FileExistsError if it exists.
     """
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
     os.replace(source, path)
-    sync_directory(path.parent)
+    sync_directory(path.parent, runtime=runtime)
 
 
-def sync_directory(folder: Path) -> None:
+def sync_directory(folder: Path, *, runtime: Runtime = REAL) -> None:
     """Write a folder's entries to disk (fsync): new and renamed files survive a power loss."""
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(file)
+        runtime.fsync(file)
     finally:
         os.close(file)
 
 
-def _open_temporary(path: Path) -> tuple[Path, int]:
+def _open_temporary(path: Path, runtime: Runtime) -> tuple[Path, int]:
     """Create and lock the temporary file for a replacement of ``path``.
 
     Return path and descriptor. Waits a limited time while another process writes one.
     """
     temporary = path.with_name(f"{path.name}.new")
-    deadline = time.monotonic() + _WRITER_TIMEOUT
+    deadline = runtime.monotonic() + _WRITER_TIMEOUT
     for _ in range(_MOST_TRIES):
         try:
             file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, PRIVATE_FILE)
         except FileExistsError:
-            if not _remove_leftover(temporary, deadline):
-                temporary = path.with_name(f"{path.name}.{secrets.token_hex(8)}.new")
+            if not _remove_leftover(temporary, deadline, runtime):
+                temporary = path.with_name(f"{path.name}.{runtime.token_hex(8)}.new")
             continue
-        if _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB) and _is_same(temporary, file):
+        if _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB, runtime) and _is_same(temporary, file):
             return temporary, file
         os.close(file)  # another writer took it for a leftover before it was locked
     raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), str(path))
 
 
-def _remove_leftover(path: Path, deadline: float) -> bool:
+def _remove_leftover(path: Path, deadline: float, runtime: Runtime) -> bool:
     """Remove the temporary file that a killed process left, and return True.
 
-    While a living process still writes it, wait until the deadline (``time.monotonic()``); return False if it still
+    While a living process still writes it, wait until the deadline (``runtime.monotonic()``); return False if it still
     does.
     """
     try:
@@ -205,10 +206,10 @@ def _remove_leftover(path: Path, deadline: float) -> bool:
         path.unlink(missing_ok=True)
         return True
     try:
-        while not _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB):
-            if time.monotonic() >= deadline:
+        while not _flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB, runtime):
+            if runtime.monotonic() >= deadline:
                 return False
-            time.sleep(_WRITER_PAUSE)
+            runtime.sleep(_WRITER_PAUSE)
         if _is_same(path, file):
             path.unlink()
         return True
@@ -243,13 +244,14 @@ class LockTaken(Exception):
 class FileLock:
     """An exclusive lock on a file; a note (text) in the file tells others who holds the lock."""
 
-    def __init__(self, path: Path, *, parents: bool = True) -> None:
+    def __init__(self, path: Path, *, parents: bool = True, runtime: Runtime = REAL) -> None:
         """Make a lock that is not held yet; ``path`` is the lock file.
 
         ``parents`` False: if the folder is missing, ``acquire`` raises FileNotFoundError and does not create it.
         """
         self.path = path
         self._parents = parents
+        self._runtime = runtime
         self._file = -1
 
     def acquire(self, note: str = "", timeout: float | None = LOCK_TIMEOUT) -> None:
@@ -257,12 +259,12 @@ class FileLock:
 
         Raises LockTaken if the lock is not free within ``timeout`` seconds; None waits without limit.
         """
-        deadline = None if timeout is None else time.monotonic() + timeout
+        deadline = None if timeout is None else self._runtime.monotonic() + timeout
         while not self._try(note, wait=deadline is None):
-            if deadline is not None and time.monotonic() >= deadline:
+            if deadline is not None and self._runtime.monotonic() >= deadline:
                 raise LockTaken(_read_note(self.path))
             if deadline is not None:
-                time.sleep(LOCK_PAUSE)
+                self._runtime.sleep(LOCK_PAUSE)
 
     def try_acquire(self, note: str = "") -> bool:
         """Take the lock if it is free, without waiting, and return True; return False if it is held.
@@ -298,7 +300,8 @@ class FileLock:
     def _try(self, note: str, *, wait: bool) -> bool:
         file = self._open()
         try:
-            if _flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB) and _is_same(self.path, file):
+            how = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+            if _flock(file, how, self._runtime) and _is_same(self.path, file):
                 _put_note(file, note)
                 self._file, file = file, -1
                 return True
@@ -314,12 +317,12 @@ class FileLock:
 
 
 @contextmanager
-def write_lock(path: Path) -> Iterator[None]:
+def write_lock(path: Path, *, runtime: Runtime = REAL) -> Iterator[None]:
     """Hold a file's lock, ``NAME.lock``, during the block, which may read and replace the file.
 
     Waits without limit until the lock is free.
     """
-    with FileLock(path.with_name(f"{path.name}.lock")).held(timeout=None):
+    with FileLock(path.with_name(f"{path.name}.lock"), runtime=runtime).held(timeout=None):
         yield
 
 
@@ -330,18 +333,18 @@ def note_of_holder(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     try:
-        return None if _flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB) else _read_note(path)
+        return None if _flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB, REAL) else _read_note(path)
     finally:
         os.close(file)
 
 
-def _flock(file: int, operation: int) -> bool:
+def _flock(file: int, operation: int, runtime: Runtime) -> bool:
     """Lock an open file by flock; return False if another holder prevents it.
 
     ``operation``: the flags of flock; only with LOCK_NB it does not wait.
     """
     try:
-        fcntl.flock(file, operation)
+        runtime.flock(file, operation)
     except BlockingIOError:
         return False
     return True

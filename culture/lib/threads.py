@@ -1,15 +1,16 @@
 """Blocking work in a thread of its own, awaited as a future."""
 
 import asyncio
-import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
+from culture.runtime import REAL, Runtime
+
 Result = TypeVar("Result")
 
 
-def in_thread(work: Callable[[], Result], name: str) -> "asyncio.Future[Result]":
+def in_thread(work: Callable[[], Result], name: str, *, runtime: Runtime = REAL) -> "asyncio.Future[Result]":
     """Run ``work`` in a daemon thread called ``name``; return a future of its result.
 
     The end of the program does not wait for the thread, nor does a caller that cancels the future. Unlike
@@ -34,5 +35,5 @@ def in_thread(work: Callable[[], Result], name: str) -> "asyncio.Future[Result]"
         with suppress(RuntimeError):  # the loop is gone
             loop.call_soon_threadsafe(settle, result, error)
 
-    threading.Thread(target=run, name=name, daemon=True).start()
+    runtime.thread(run, name).start()
     return future

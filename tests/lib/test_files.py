@@ -25,6 +25,7 @@ from culture.lib.files import (
     replace_file,
     write_lock,
 )
+from culture.runtime import REAL, Runtime
 
 HOLD = """
 import sys
@@ -66,33 +67,40 @@ def program(text: str, path: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+class LoggedDisk(Runtime):
+    """The real disk; it logs the calls that make a replacement durable, in their order."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls: list[str] = []
+        replace = os.replace
+
+        def logged_fsync(file: int) -> None:
+            of = os.fstat(file)
+            self.calls.append("fsync folder" if stat.S_ISDIR(of.st_mode) else f"fsync {of.st_size} bytes")
+            os.fsync(file)
+
+        def logged_replace(source: Path, target: Path) -> None:
+            self.calls.append("rename")
+            replace(source, target)
+
+        self.fsync = logged_fsync
+        monkeypatch.setattr(os, "replace", logged_replace)
+
+
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The system calls that make a replacement durable, in their order."""
-    log: list[str] = []
-    fsync, replace = os.fsync, os.replace
-
-    def logged_fsync(file: int) -> None:
-        log.append("fsync folder" if stat.S_ISDIR(os.fstat(file).st_mode) else f"fsync {os.fstat(file).st_size} bytes")
-        fsync(file)
-
-    def logged_replace(source: Path, target: Path) -> None:
-        log.append("rename")
-        replace(source, target)
-
-    monkeypatch.setattr(os, "fsync", logged_fsync)
-    monkeypatch.setattr(os, "replace", logged_replace)
-    return log
+def disk(monkeypatch: pytest.MonkeyPatch) -> LoggedDisk:
+    """A runtime that logs what makes a replacement durable."""
+    return LoggedDisk(monkeypatch)
 
 
-def test_contents_are_synced_before_the_name_and_the_folder_after(tmp_path: Path, calls: list[str]) -> None:
-    replace_file(tmp_path / "file", b"12345")
-    assert calls == ["fsync 5 bytes", "rename", "fsync folder"]
+def test_contents_are_synced_before_the_name_and_the_folder_after(tmp_path: Path, disk: LoggedDisk) -> None:
+    replace_file(tmp_path / "file", b"12345", runtime=disk)
+    assert disk.calls == ["fsync 5 bytes", "rename", "fsync folder"]
 
 
-def test_durability_can_be_left_out(tmp_path: Path, calls: list[str]) -> None:
-    replace_file(tmp_path / "file", "text", durable=False)
-    assert calls == ["rename"]
+def test_durability_can_be_left_out(tmp_path: Path, disk: LoggedDisk) -> None:
+    replace_file(tmp_path / "file", "text", durable=False, runtime=disk)
+    assert disk.calls == ["rename"]
 
 
 def test_replaced_file_is_private_and_missing_folders_are_made(tmp_path: Path) -> None:
@@ -173,7 +181,7 @@ def test_failed_replacement_changes_nothing(tmp_path: Path, monkeypatch: pytest.
 
     replace_file(tmp_path / "file", b"old")
     with monkeypatch.context() as patch:
-        patch.setattr(os, call, full)
+        patch.setattr(REAL if call == "fsync" else os, call, full)
         with pytest.raises(OSError, match="No space"):
             replace_file(tmp_path / "file", b"new")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("file", b"old")]

@@ -26,9 +26,10 @@ CERTIFICATE = "ab" * 32
 
 # Kills itself at the n-th call into the system that a change makes.
 KILLED = """
-import fcntl, os, signal, sys
+import os, signal, sys
 from pathlib import Path
 from culture.protocol.vocabulary import UserClass
+from culture.runtime import REAL
 from culture.server.auth.accounts import new_account
 from culture.server.auth.account_store import AccountStore
 
@@ -45,7 +46,7 @@ def deadly(call):
         return call(*args, **kwargs)
     return instead
 
-for module, names in ((os, "open write fsync fchmod replace close fstat"), (fcntl, "flock")):
+for module, names in ((os, "open write fchmod replace close fstat"), (REAL, "fsync flock")):
     for name in names.split():
         setattr(module, name, deadly(getattr(module, name)))
 # Half of the bytes, so that there is a moment between two writes.
