@@ -42,13 +42,13 @@ Outcome = TypeVar("Outcome")
 
 
 class StoredRecord(BaseModel):
-    """Base class of the records in the access file."""
+    """Base class of the records in the bridge's access file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class Grant(StoredRecord):
-    """The right of a program to act as some nicks for some time.
+    """The right of a program to act as some nicks for some time, in one of three forms.
 
     It is a token, a one-time code, or a consent for which the program has no token yet.
     """
@@ -72,17 +72,17 @@ class Grant(StoredRecord):
 
     @property
     def lasts_until(self) -> float:
-        """Time (seconds since 1970) after which the token is invalid and cannot be renewed either."""
+        """Time (seconds since 1970) after which the token can be neither used nor renewed."""
         return max(self.expires, self.ends)
 
     @property
     def caller(self) -> Caller:
-        """The caller that a program with this grant is."""
+        """The nicks, channels and rate limit key of a program that has this grant."""
         return Caller(self.id, self.names, self.channels)
 
 
 class Client(StoredRecord):
-    """A program that registered for OAuth, with its registration as JSON."""
+    """A program that registered for OAuth: its id and its registration as JSON."""
 
     id: str
     information: str
@@ -97,21 +97,24 @@ class TokenFileContents(StoredRecord):
 
 
 class BrokenAccessFile(Exception):
-    """The access file cannot be read or written; the text says why."""
+    """The bridge's access file cannot be read or written; the text says why."""
 
 
 def digest(secret: str) -> str:
-    """Return the SHA-256 digest that is stored in place of a random secret."""
+    """Return the SHA-256 digest that is stored in place of a secret."""
     return hashlib.sha256(secret.encode(errors="replace")).hexdigest()
 
 
 def _normalize(code: str) -> str:
-    """Return a one-time code, as a person typed it, without spaces and hyphens, in capitals."""
+    """Return a one-time code, as a person typed it, in capitals without spaces and hyphens."""
     return "".join(code.upper().split()).replace("-", "")
 
 
 class BridgeAccess:
-    """The access file of a bridge; it is read again when the command line has changed it."""
+    """The access file of a bridge: creates, finds, renews and revokes tokens and one-time codes.
+
+    The file is read again when another process, such as the command line, has changed it.
+    """
 
     def __init__(self, file: Path | None = None, clock: Callable[[], float] = time.time) -> None:
         self.file = file or paths.home() / "bridge" / "access.json"
@@ -121,7 +124,7 @@ class BridgeAccess:
 
     @property
     def exists(self) -> bool:
-        """Whether a token or code was ever created: from then on nobody gets in without a token."""
+        """Whether a token or one-time code was ever created; from then on every call needs a token."""
         return self.file.exists()
 
     # Tokens
@@ -129,10 +132,10 @@ class BridgeAccess:
     def issue(
         self, names: tuple[str, ...], channels: tuple[str, ...] = (), lifetime: float = LIFETIME
     ) -> tuple[Grant, str]:
-        """Create a token and return it with its secret, of which only a digest is stored.
+        """Create a bearer token; return its grant and its secret, of which only a digest is stored.
 
-        ``names``: the nick to act as, then other allowed ones. ``channels``: those to join. ``lifetime``: in
-        seconds.
+        ``names``: the nick to act as, then other allowed nicks. ``channels``: the IRC channels to join. ``lifetime``:
+        in seconds.
         """
         secret = _MARK + secrets.token_urlsafe(32)
         grant = self._grant(names, channels, lifetime, digest=digest(secret))
@@ -140,11 +143,14 @@ class BridgeAccess:
         return grant, secret
 
     def grants(self) -> tuple[Grant, ...]:
-        """Return all tokens in the access file, also expired ones."""
+        """Return the grants of all tokens in the access file, also of expired ones."""
         return tuple(each for each in self._read().grants if each.digest)
 
     def revoke(self, *words: str) -> int:
-        """Revoke tokens, consents and unused codes by id or nick; return how many."""
+        """Revoke tokens, consents and unused one-time codes; return how many were revoked.
+
+        ``words``: ids of grants, or nicks; a nick stands for all grants of which it is the first nick.
+        """
         nicks = set(map(fold, words))
 
         def remains(each: Grant) -> bool:
@@ -158,7 +164,7 @@ class BridgeAccess:
         return self._change(without)
 
     def find(self, secret: str) -> Grant | None:
-        """Return the valid token with this secret, or None; the time needed tells nothing about it."""
+        """Return the grant of the valid token with this secret, or None; compares in constant time."""
         hashed, now = digest(secret), self._clock()
         matches = [each for each in self._read().grants if same_secret(each.digest, hashed)]
         return next((each for each in matches if each.expires > now), None)
@@ -166,9 +172,9 @@ class BridgeAccess:
     # Consent
 
     def make_code(self, names: tuple[str, ...], channels: tuple[str, ...] = ()) -> str:
-        """Return a new one-time code that the owner types into the consent page.
+        """Return a new one-time code for the owner of a bridge to type into the OAuth consent page.
 
-        A program that gets in by the code may act as ``names`` and joins ``channels``.
+        A program that gets a token by the code may act as the nicks ``names`` and joins ``channels``.
         """
         code = "".join(secrets.choice(_LETTERS) for _ in range(12))
         grant = self._grant(names, channels, CODE_LIFETIME, digest=digest(code))
@@ -176,7 +182,10 @@ class BridgeAccess:
         return "-".join((code[:4], code[4:8], code[8:]))
 
     def redeem(self, code: str) -> Grant | None:
-        """Use up a one-time code; return the consent given by it, for ``open``, or None if invalid."""
+        """Use up a one-time code; return the grant that it gives, or None if the code is invalid.
+
+        The grant has no token until it is passed to ``open``.
+        """
         hashed, now = digest(_normalize(code)), self._clock()
 
         def use(contents: TokenFileContents) -> tuple[TokenFileContents, Grant | None]:
@@ -190,29 +199,35 @@ class BridgeAccess:
         return self._change(use)
 
     def open(self, consented: Grant, client: str) -> tuple[str, str] | None:
-        """Return an access and a refresh secret for the program that the owner has consented to.
+        """Create a token for a program that got the owner's consent; return its secrets.
 
-        ``client``: id of the program. None if the grant was revoked meanwhile.
+        The first secret is the access token, the second the refresh token. ``consented``: the grant that ``redeem``
+        returned. ``client``: id of the program. Returns None if the grant was
+        revoked meanwhile.
         """
         return self._replace(consented, consented.model_copy(update={"client": client}))
 
     def refreshable(self, secret: str, client: str) -> Grant | None:
-        """Return the token that this refresh secret of the program ``client`` renews, or None."""
+        """Return the grant whose token a program can renew with this refresh secret, or None.
+
+        ``client``: id of the program; the secret is valid for no other program.
+        """
         hashed, now = digest(secret), self._clock()
         matches = [each for each in self._read().grants if each.refresh and same_secret(each.refresh, hashed)]
         return next((each for each in matches if each.client == client and each.ends > now), None)
 
     def renew(self, grant: Grant) -> tuple[str, str] | None:
-        """Replace a token by a new one; return its access and refresh secrets.
+        """Give a grant a new token instead of the old one; return the new access and refresh secret.
 
-        None if the token was renewed or revoked meanwhile.
+        Returns None if the token was renewed or revoked meanwhile.
         """
         return self._replace(grant, grant.model_copy(update={"spent": (*grant.spent, grant.refresh)[-_MAX_SPENT:]}))
 
     def end_stolen(self, secret: str, client: str) -> Grant | None:
-        """Delete and return the token whose refresh secret is used a second time, which means theft.
+        """Delete and return the grant whose refresh secret is used a second time, which means theft.
 
-        None if the secret was never used before, or if this is a retry shortly after its use.
+        ``client``: id of the program. Returns None if the program never had this refresh secret or has not used it
+        before, or if this is a retry shortly after the first use.
         """
         hashed, now = digest(secret), self._clock()
 
@@ -228,7 +243,7 @@ class BridgeAccess:
         return self._change(end)
 
     def register(self, client: Client) -> None:
-        """Store a program's registration; too many programs without a grant drop the oldest ones."""
+        """Store a program's registration; of programs without a grant only the newest are kept."""
 
         def add(now: TokenFileContents) -> tuple[TokenFileContents, None]:
             used = {each.client for each in now.grants}
@@ -239,7 +254,7 @@ class BridgeAccess:
         self._change(add)
 
     def client(self, id: str) -> Client | None:
-        """Return the registered program with this id, or None."""
+        """Return the registered program with this OAuth client id, or None."""
         return next((each for each in self._read().clients if each.id == id), None)
 
     # The file
@@ -251,9 +266,9 @@ class BridgeAccess:
         )
 
     def _replace(self, old: Grant, new: Grant) -> tuple[str, str] | None:
-        """Replace a grant by ``new`` with new secrets; return the access and the refresh secret.
+        """Replace the grant ``old`` by ``new`` with new secrets; return access and refresh secret.
 
-        None if ``old`` is no longer in the file.
+        Returns None if ``old`` is no longer in the access file.
         """
         access, refresh = _MARK + secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         now = self._clock()

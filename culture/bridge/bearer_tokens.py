@@ -15,19 +15,19 @@ log = logging.getLogger(__name__)
 
 
 class BearerToken(AccessToken):
-    """A valid access token, with the caller that it identifies."""
+    """A valid access token, and the nicks that the program with this token may use (``caller``)."""
 
     caller: Caller
 
 
 class BearerTokenVerifier:
-    """Verifies the bearer tokens of requests against the access file."""
+    """Verifies the bearer tokens of HTTP requests against the bridge's access file."""
 
     def __init__(self, access: BridgeAccess) -> None:
         self._access = access
 
     async def verify_token(self, token: str) -> BearerToken | None:
-        """Return the token with its caller; None if it is invalid or the access file is unreadable."""
+        """Return a bearer token with its caller; None if it is invalid or the file is unreadable."""
         try:
             grant = self._access.find(token)
         except BrokenAccessFile as broken:
@@ -46,9 +46,10 @@ class BearerTokenVerifier:
 
 
 def caller_of(context: Context[Any, Any]) -> Caller:
-    """Return the caller whose token the request of this tool call carries; ``NotSent`` if none.
+    """Return the caller to whom the bearer token of a tool call belongs.
 
-    A session may have requests of several callers.
+    Each request is checked, since one MCP session may have requests of several callers. ``NotSent`` is raised if the
+    request has no valid token.
     """
     request = context.request_context.request
     user = None if request is None else request.scope.get("user")

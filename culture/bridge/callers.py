@@ -14,9 +14,9 @@ _REMEMBERED = 1024
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Caller of a tool, with the nicks of its token.
+    """A program that calls a tool of the bridge, with the nicks and channels of its token.
 
-    Without names it is a local program, at a bridge that has no tokens.
+    Without nicks it is a local program, at a bridge that has no tokens.
     """
 
     key: str = ""
@@ -28,7 +28,7 @@ class Caller:
 
     @property
     def is_known(self) -> bool:
-        """Whether the caller has shown a token, and so has nicks of its own."""
+        """Whether the program has sent a valid token, so that it has nicks of its own."""
         return bool(self.names)
 
 
@@ -36,7 +36,7 @@ NOBODY = Caller()
 
 
 class CallRate:
-    """The rate limit of callers: a burst of calls, then a number of calls per second, for each."""
+    """Rate limit for tool calls: a token bucket for each program that calls tools of the bridge."""
 
     def __init__(
         self, burst: int = BURST, per_second: float = PER_SECOND, clock: Callable[[], float] = time.monotonic
@@ -46,6 +46,6 @@ class CallRate:
         self._buckets = KeyedTokenBuckets(FixedRate(burst, per_second), _REMEMBERED)
 
     def take(self, key: str) -> None:
-        """Count a call of the caller ``key``; raise ``NotSent`` if it is above the rate limit."""
+        """Take one call from the token bucket of ``key``; raise ``NotSent`` if the bucket is empty."""
         if not self._buckets.take(key, self._clock()):
             raise NotSent(f"too many calls: wait a second, then at most {self._rate:g} a second")

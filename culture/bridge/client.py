@@ -28,7 +28,7 @@ _CHANNEL_BYTES = 200
 
 
 class BridgeClient:
-    """Executes the bridge's tools on IRC; raises ``NotSent`` with the reason if one fails."""
+    """Executes the bridge's five tools on IRC; raises ``NotSent`` with the reason if one fails."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class BridgeClient:
         self._problem = "the bridge is not connected to the IRC server"
 
     def _current_identity(self) -> ClientIdentity:
-        """Return the identity of the bridge on IRC, with its token as it is stored now."""
+        """Return nick, account and token for the bridge's IRC login; the token as it is stored now."""
         nick = self._settings.irc_nick
         token = self._settings.irc_token or self._secret_of(nick)
         return ClientIdentity(
@@ -60,7 +60,7 @@ class BridgeClient:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the bridge connected to IRC during the block; do not wait for the connection."""
+        """Keep the bridge connected to IRC during the block, which begins before it is connected."""
         tasks = {asyncio.create_task(self._stay_connected()), asyncio.create_task(self._sweep())}
         try:
             yield
@@ -74,7 +74,7 @@ class BridgeClient:
     async def _stay_connected(self) -> None:
         """Keep the bridge connected to IRC and in its channels, until cancelled.
 
-        A refused login is tried again after a pause, since the account may be created again.
+        After a refused login it tries again after a pause, since the account may be created later.
         """
         start = self.irc.start
         while True:
@@ -125,7 +125,11 @@ class BridgeClient:
     # The tools
 
     async def say(self, caller: Caller, sender: str | None, channel: str, text: str) -> None:
-        """Send a text to a channel as ``sender``, or as the caller's or bridge's nick without one."""
+        """Send a text to an existing channel; raise ``NotSent`` if that is refused.
+
+        ``sender``: the nick to send as. None: the first nick of the caller's token, or the bridge's nick for a caller
+        without token.
+        """
         _check_channel(channel)
         if len(text.encode(errors="replace")) > LONGEST:
             raise NotSent(f"the text is longer than {LONGEST} bytes: say it in parts, or put it into a file")
@@ -142,7 +146,11 @@ class BridgeClient:
     async def read(
         self, caller: Caller, sender: str | None, channel: str, since: datetime | None, limit: int
     ) -> list[Message]:
-        """Return at most ``limit`` messages of a channel since a time (or all), the newest first."""
+        """Return at most ``limit`` messages of a channel, newest first.
+
+        ``since``: only those after this time, None for all. ``sender``: the nick to read as, None for the caller's
+        first nick. A caller without token reads as the bridge.
+        """
         _check_channel(channel)
         if since is not None and since.tzinfo is None:
             since = since.replace(tzinfo=UTC)
@@ -153,18 +161,28 @@ class BridgeClient:
             return await _newest(self.irc if has_more else irc, channel, since, max(1, min(limit, MOST)))
 
     async def create(self, caller: Caller, sender: str | None, channel: str) -> None:
-        """Create a channel by joining it, as the caller or the bridge; an existing one is joined."""
+        """Create a channel by joining it; an existing one is joined only.
+
+        ``sender``: the nick that joins, None for the caller's first nick. For a caller without token the bridge joins.
+        """
         _check_channel(channel)
         async with self._connection_to_read(caller, sender) as irc:
             await irc.create_channel(channel)
 
     async def channels(self, caller: Caller, sender: str | None) -> list[str]:
-        """Return the names of the channels that the caller can see, sorted."""
+        """Return the sorted names of the channels that the server lists for the caller.
+
+        ``sender``: the nick to ask as, None for the caller's first nick. For a caller without token the bridge asks.
+        """
         async with self._connection_to_read(caller, sender) as irc:
             return sorted(clean(name, Profile.MODEL) for name in await irc.list_channels())
 
     async def members(self, caller: Caller, sender: str | None, channel: str) -> list[ChannelMember]:
-        """Return the members of a channel; a local program without token lets the bridge join it."""
+        """Return the members of a channel that the caller is in.
+
+        ``sender``: the nick to ask as, None for the caller's first nick. For a caller without token the bridge asks,
+        and joins the channel first.
+        """
         _check_channel(channel)
         async with self._connection_to_read(caller, sender) as irc:
             await self._ensure_joined(caller, irc, channel)
@@ -186,7 +204,10 @@ class BridgeClient:
 
     @asynccontextmanager
     async def _connection_to_read(self, caller: Caller, sender: str | None) -> AsyncIterator[IRCTransport]:
-        """Yield the IRC connection to read with: that of a caller with a token, else the bridge's."""
+        """Yield the IRC connection to read with: of a caller with token its own, else the bridge's.
+
+        ``sender``: the nick to act as, None for the caller's first nick.
+        """
         if caller.is_known:
             async with self._connection_to_write(caller, sender) as irc:
                 yield irc
@@ -195,9 +216,10 @@ class BridgeClient:
             yield self.irc
 
     async def _identity(self, caller: Caller, sender: str | None) -> str | None:
-        """Return the nick as which the caller acts; None if that is the bridge itself.
+        """Return the nick that a caller acts as; None if that is the bridge's own nick.
 
-        ``NotSent`` is raised if the bridge is not connected or the caller may not act as ``sender``.
+        ``sender``: the nick that the caller asked for, or None. ``NotSent`` is raised if the caller may not act as it,
+        or if the bridge is not connected.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(_CONNECT_WAIT):
@@ -236,7 +258,7 @@ def _check_channel(name: str) -> None:
 
 
 async def _join_existing(irc: IRCTransport, channel: str) -> None:
-    """Join a channel that exists; raise ``NotSent`` for others, as a typo must not create one."""
+    """Join a channel if it exists; raise ``NotSent`` if not, since joining would create it."""
     if irc.view.channel(channel) is not None:
         return
     names = [line.params[1] for line in await irc.request("LIST", channel) if line.verb == "322"]

@@ -24,7 +24,7 @@ SecretOf = Callable[[str], str | None]
 
 @dataclass(eq=False, slots=True)
 class BridgeConnection:
-    """The IRC connection of one nick in the pool, with the number of calls that use it."""
+    """The IRC connection of one nick in the pool, with the number of tool calls that use it now."""
 
     irc: IRCTransport
     channels: tuple[str, ...]
@@ -38,7 +38,8 @@ class BridgeConnection:
 class BridgeConnectionPool:
     """The IRC connections of a bridge by nick, at most ``most``, each closed after idle time.
 
-    Their nicks are added to ``agents``, so that they count as agents on servers without user classes.
+    Their nicks are added to the set ``agents``, so that they count as agents also on IRC servers that have no user
+    classes.
     """
 
     def __init__(
@@ -69,17 +70,18 @@ class BridgeConnectionPool:
         return [entry.irc.nick for entry in self._entries.values()]
 
     def has(self, nick: str) -> bool:
-        """Whether the pool has a connection of this nick."""
+        """Whether the pool has a connection for this nick."""
         return fold(nick) in self._entries
 
     @asynccontextmanager
     async def connection(
         self, nick: str, via: str, channels: Iterable[str], logs_in: bool
     ) -> AsyncIterator[IRCTransport]:
-        """Yield the connection of a nick, opened if needed; it is not closed during the block.
+        """Yield the IRC connection of a nick, opened if needed; it stays open during the block.
 
-        ``via``: nick of the bridge, for the real name. ``channels``: those to join first. ``logs_in``: use the
-        token of the nick's account. ``NotSent`` is raised if the connection cannot be opened.
+        ``via``: nick of the bridge, shown in the real name. ``channels``: those to join after connecting. ``logs_in``:
+        whether to log in to the nick's account with its stored token. ``NotSent`` is raised if the connection cannot be
+        opened.
         """
         current = self._entries.get(fold(nick))
         if current is not None and current.opened and not current.users and not current.irc.connected:
@@ -148,7 +150,7 @@ class BridgeConnectionPool:
             log.info("%s has left", nick)
 
     async def close_idle(self) -> None:
-        """Close the connections that no call has used for the idle time of the pool."""
+        """Close the connections that no tool call has used for the idle time of the pool."""
         before = self._clock() - self._idle
         for nick, entry in list(self._entries.items()):
             if entry.opened and not entry.users and entry.used_at <= before:
@@ -161,9 +163,9 @@ class BridgeConnectionPool:
 
 
 async def check_class(irc: IRCTransport) -> None:
-    """Raise ``Hopeless`` if this connection is logged in to an account not of class agent.
+    """Raise ``Hopeless`` if a connection is logged in to an account that is not of class agent.
 
-    Programs may not act as people.
+    The programs behind a bridge may not act as people.
     """
     account = irc.identity.account or irc.view.account
     if account is None or not irc.is_ours:
@@ -174,7 +176,7 @@ async def check_class(irc: IRCTransport) -> None:
 
 
 async def join_channels(irc: IRCTransport, channels: Iterable[str]) -> None:
-    """Join channels; for each that cannot be joined, log the reason and go on."""
+    """Join channels; for each that cannot be joined, log the reason and continue with the next."""
     for name in channels:
         try:
             await irc.join_channel(name)

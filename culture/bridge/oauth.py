@@ -46,7 +46,7 @@ _NEVER = frozenset({"javascript", "data", "file", "blob", "about", "vbscript", "
 
 @dataclass(slots=True)
 class ConsentRequest:
-    """A request of a program that waits for its owner's consent on the consent page."""
+    """A program's OAuth authorization request; it waits for its owner's consent until ``until``."""
 
     client: OAuthClientInformationFull
     params: AuthorizationParams
@@ -56,13 +56,13 @@ class ConsentRequest:
 
 
 class AuthorizationGrant(AuthorizationCode):
-    """The short-lived authorization code that a program gets by consent, with its grant."""
+    """The OAuth authorization code that a program gets after consent, with its grant."""
 
     grant: Grant
 
 
 class RefreshGrant(RefreshToken):
-    """A refresh token, with the grant that it renews."""
+    """An OAuth refresh token, with the grant whose token it renews."""
 
     grant: Grant
 
@@ -82,14 +82,14 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     # The consent page
 
     def pending(self, request: str) -> ConsentRequest | None:
-        """Return the consent request with this id; None if it is unknown, answered or too old."""
+        """Return the consent request with this id; None if it is unknown, answered or expired."""
         waiting = self._pending.get(request)
         return waiting if waiting is not None and waiting.until > self._clock() else None
 
     def consent(self, request: str, code: str) -> str | None:
-        """Redeem the owner's one-time code for a request; return the URL to send the browser to.
+        """Accept a consent request by the owner's one-time code; return the URL for the redirect.
 
-        None if the code is wrong or the request is no longer pending.
+        ``request``: id of the consent request. Returns None if the code is invalid or the request is no longer pending.
         """
         pending_request = self.pending(request)
         if pending_request is None:
@@ -118,9 +118,9 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         )
 
     def deny(self, request: str) -> str | None:
-        """Drop a request that the owner denies; return the URL to send the browser to.
+        """Deny a consent request, given by its id; return the URL for the redirect.
 
-        None if there is no such request.
+        Returns None if there is no such request.
         """
         pending_request = self._pending.pop(request, None)
         if pending_request is None:
@@ -131,14 +131,14 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     # Methods that the MCP SDK calls
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
-        """Return the registered program with this id, or None."""
+        """Return the registered program with this OAuth client id, or None."""
         stored = self._access.client(client_id)
         return None if stored is None else OAuthClientInformationFull.model_validate_json(stored.information)
 
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
-        """Store a program's registration, which alone gives no access.
+        """Store a program's OAuth registration, which alone gives no access.
 
-        ``RegistrationError`` is raised if it is invalid or there were too many.
+        ``RegistrationError`` is raised if the registration is invalid, or if there are too many.
         """
         try:
             self._registrations.take("")
@@ -156,7 +156,7 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         self._access.register(Client(id=client_info.client_id or "", information=information))
 
     async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
-        """Store a program's request for consent; return the URL of the page where the owner answers.
+        """Store a program's request for consent; return the URL of the consent page for it.
 
         ``AuthorizeError`` is raised if the request is too long or meant for another server.
         """
@@ -174,7 +174,10 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     async def load_authorization_code(
         self, client: OAuthClientInformationFull, authorization_code: str
     ) -> AuthorizationGrant | None:
-        """Return the grant that belongs to an authorization code, or None."""
+        """Return an authorization code with its grant, or None if it is unknown or used.
+
+        The MCP SDK, which calls this, checks the program and the age of the code.
+        """
         return self._codes.get(authorization_code)
 
     async def exchange_authorization_code(
@@ -192,9 +195,9 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         return _token(token_pair)
 
     async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshGrant | None:
-        """Return the refresh token with its grant, or None if it is invalid.
+        """Return a refresh token with its grant, or None if it is invalid for ``client``.
 
-        If the refresh token was used before, its grant is ended, since the token was stolen.
+        If the refresh token was used before, somebody stole it, and its grant is deleted.
         """
         grant = self._access.refreshable(refresh_token, client.client_id or "")
         if grant is None:
@@ -214,9 +217,9 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshGrant, scopes: list[str]
     ) -> OAuthToken:
-        """Return a new access token and refresh token for a refresh token, which then is invalid.
+        """Return new access and refresh tokens for a refresh token, which becomes invalid.
 
-        ``TokenError`` is raised if it was used or revoked meanwhile.
+        ``scopes`` is ignored: the bridge has none. ``TokenError`` is raised if the token was used or revoked meanwhile.
         """
         renewed = self._access.renew(refresh_token.grant)
         if renewed is None:
@@ -224,16 +227,16 @@ class Consents(OAuthAuthorizationServerProvider[AuthorizationGrant, RefreshGrant
         return _token(renewed)
 
     async def load_access_token(self, token: str) -> BearerToken | None:
-        """Return the access token with its caller; None if it is invalid."""
+        """Return an access token with its caller; None if it is invalid."""
         return await self._verifier.verify_token(token)
 
     async def revoke_token(self, token: BearerToken | RefreshGrant) -> None:
-        """Revoke a token, with its grant, at the program's request."""
+        """Revoke an access or refresh token at the program's request, and the grant behind it."""
         self._access.revoke(token.grant.id if isinstance(token, RefreshGrant) else token.caller.key)
 
 
 def _add_bounded(entries: OrderedDict[str, Entry], key: str, value: Entry) -> None:
-    """Add an entry, and drop the oldest entries if there are more than the limit."""
+    """Add an entry to a dict of at most 1000; the oldest entries beyond that are dropped."""
     entries[key] = value
     while len(entries) > _PENDING:
         entries.popitem(last=False)
@@ -270,7 +273,7 @@ input,button{{font:inherit;padding:.4rem}}
 {body}
 </html>"""
 _FORM = """<p>A program that calls itself <b>{name}</b> asks to read and write here. When you agree, it is sent to
-<b>{place}</b>. Agree only if you have just pending_request for this yourself.</p>
+<b>{place}</b>. Agree only if you have just asked for this yourself.</p>
 <p>On the machine of the bridge, type <code>culture bridge token code NICK</code>. The program will speak as that
 nick, and you can take it back with <code>culture bridge token revoke NICK</code>.</p>
 <p role="alert">{problem}</p>
@@ -282,7 +285,7 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 def consent_page(consents: Consents) -> Endpoint:
-    """Return the HTTP endpoint that shows the consent page and takes the owner's answer."""
+    """Return the HTTP endpoint that shows the consent page and receives the owner's answer."""
 
     async def page(request: Request) -> Response:
         fields = request.query_params if request.method == "GET" else await request.form()
@@ -298,10 +301,7 @@ def consent_page(consents: Consents) -> Endpoint:
 
 
 async def no_consent(request: Request) -> Response:
-    """Answer 404 to a program that tries to register, with a text that it shows to its user.
-
-    The text says how to create a token instead.
-    """
+    """Answer 404 to an OAuth registration, with a text that says how to create a token instead."""
     return PlainTextResponse(_NO_CONSENT, 404)
 
 

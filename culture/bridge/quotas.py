@@ -19,7 +19,7 @@ _REMEMBERED = 1024
 
 
 class TokenQuotas:
-    """ASGI middleware that answers 429 if a token has too many open requests or sessions."""
+    """ASGI middleware that limits the open requests and the MCP sessions of each bearer token."""
 
     def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
         self._app = app
@@ -28,7 +28,7 @@ class TokenQuotas:
         self._sessions = SlidingWindow(_REMEMBERED)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass an HTTP request on, or answer 429 if its token has too many requests or sessions."""
+        """Pass a request on, or answer 429 if its token has too many open requests or sessions."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

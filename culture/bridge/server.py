@@ -35,7 +35,7 @@ def application(
 ) -> ASGIApp:
     """Return the ASGI application of a bridge: /mcp, /sse with /messages/, and the OAuth pages.
 
-    ``pace``: the rate limit of callers, if not the standard one.
+    ``pace``: the rate limit for tool calls, None for the default one.
     """
     wants_tokens = settings.is_exposed or access.exists
     server = _with_tokens(settings, client, access, pace) if wants_tokens else build(client, pace=pace)
@@ -87,7 +87,8 @@ async def serving(
 ) -> AsyncIterator[int]:
     """Run a bridge over HTTP during the block and yield its port.
 
-    ``secret_of`` returns the stored token of a nick's account, or None. ``pace``: the rate limit of callers.
+    ``secret_of`` returns the stored token of a nick's account, or None. ``pace``: the rate limit for tool calls, None
+    for the default one.
     """
     if settings.trusted_network and settings.is_exposed:
         log.warning("trusted_network: %s can be reached without TLS", settings.mcp_host)
@@ -100,7 +101,7 @@ async def serving(
 
 
 async def serve_stdio(settings: BridgeSettings, secret_of: SecretOf) -> None:
-    """Run a bridge for the parent process over stdio until our input is closed.
+    """Run a bridge for the parent process over stdio until stdin is closed.
 
     ``secret_of`` returns the stored token of a nick's account, or None.
     """

@@ -17,7 +17,7 @@ _YES, _NO = frozenset({"1", "true", "yes", "on"}), frozenset({"", "0", "false", 
 
 
 class WrongSetting(Exception):
-    """An environment variable has an invalid value; the text names it."""
+    """An environment variable has an invalid value; the text of the exception names it."""
 
 
 def _number(value: object) -> object:
@@ -121,9 +121,9 @@ class BridgeSettings(Settings):
 
 
 def from_environment(variables: Mapping[str, str], **more: object) -> BridgeSettings:
-    """Return the settings from environment variables; ``more`` overrides them by field name.
+    """Return the bridge's settings from environment variables.
 
-    ``WrongSetting`` is raised for an invalid value.
+    ``more``: values by field name that override them. ``WrongSetting`` is raised for an invalid value.
     """
     values: dict[str, object] = {
         name: variables[name.upper()] for name in BridgeSettings.model_fields if name.upper() in variables

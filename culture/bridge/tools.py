@@ -44,8 +44,8 @@ def build(
 ) -> MCPServer[Any]:
     """Build an MCP server with the five tools of the bridge.
 
-    ``caller_of`` returns the caller of a tool call, ``pace`` limits the calls; ``auth``, ``verifier`` and
-    ``provider`` are passed to the MCP SDK for tokens and OAuth.
+    ``caller_of`` returns the program that makes a tool call, ``pace`` limits the rate of calls. ``auth``, ``verifier``
+    and ``provider`` are passed to the MCP SDK for tokens and OAuth.
     """
     rate_limit = pace or CallRate()
     server: MCPServer[Any] = MCPServer(

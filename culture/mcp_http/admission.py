@@ -17,7 +17,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 def own_names(*names: str) -> frozenset[str]:
-    """Return the host names that requests may name: the given ones and those of loopback.
+    """Return the host names that requests may have in ``Host``: ``names`` and those of loopback.
 
     A request for another name is an attack by DNS rebinding.
     """
@@ -25,7 +25,7 @@ def own_names(*names: str) -> frozenset[str]:
 
 
 class AdmissionCheck:
-    """ASGI middleware that refuses requests by Host, Origin, or the user of the calling process."""
+    """ASGI middleware that refuses requests by Host, Origin, or the Unix user of the client."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class AdmissionCheck:
         """Returns why all requests are refused, or None."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass an HTTP request on to the application, or answer why it is refused (401, 403, 421)."""
+        """Pass an HTTP request on to the application, or answer 401, 403 or 421 with the reason."""
         if scope["type"] == "http":
             refusal = self._check(scope)
             if refusal is not None:
@@ -71,15 +71,15 @@ class AdmissionCheck:
         return None if why is None else PlainTextResponse(why, 401)
 
     def _has_own_origin(self, headers: Headers) -> bool:
-        """Whether the request comes from a page of this server, or from no web page at all."""
+        """Whether a request comes from a page of this server, or from no web page at all."""
         host, origin = headers.get("host", "").lower(), headers.get("origin", "").lower()
         return "origin" not in headers or origin in {f"http://{host}", f"https://{host}", self._origin or "-"}
 
 
 def _is_cross_site(headers: Headers) -> bool:
-    """Whether a browser sends the request on behalf of a page of another site.
+    """Whether a browser sends a request on behalf of a page of another site.
 
-    A link that a person follows from there to a page of ours does not count.
+    False for a link on another site that a person follows to a page of this server.
     """
     is_elsewhere = headers.get("sec-fetch-site", "none") not in ("none", "same-origin")
     return is_elsewhere and headers.get("sec-fetch-mode") != "navigate"
@@ -93,9 +93,10 @@ def _name(host: str) -> str:
 
 
 def is_own(client: tuple[str, int] | None, server: tuple[str, int | None] | None) -> bool:
-    """Whether the client of a connection is a process on this machine, of our own user or root.
+    """Whether a TCP client is a process on this machine, run by the same user as we or by root.
 
-    Also true for any loopback client where the system does not tell the user.
+    ``client``, ``server``: address and port of the two ends. Where the system does not tell the user, every loopback
+    client counts.
     """
     if not client or not server or server[1] is None or not is_loopback(client[0]):
         return False

@@ -34,14 +34,14 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 class _Connection(H11Protocol):
-    """An HTTP connection whose requests must arrive within a time limit; answers have none."""
+    """An HTTP connection that is closed if a request does not arrive within a time limit."""
 
     _last_state: tuple[object, object] = (None, None)
     _since: float = 0.0
     _is_own: bool = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Apply the limits on the number of connections to a new one, and start its timeout."""
+        """Set up a new connection: apply the limits on their number, and start the timeout."""
         super().connection_made(transport)
         self._since = self.loop.time()
         self._is_own = is_own(self.client, self.server)
@@ -57,7 +57,7 @@ class _Connection(H11Protocol):
         self._check_timeout()
 
     def _make_room(self, present: list["_Connection"]) -> bool:
-        """Abort the oldest idle connection in ``present``, or else the oldest unfinished request.
+        """Abort the oldest idle connection in ``present``, or else the oldest with an open request.
 
         Returns False if there is neither.
         """
@@ -69,7 +69,7 @@ class _Connection(H11Protocol):
         return False
 
     def _drop(self) -> None:
-        """Abort this connection, and remove it at once from the connections that are counted."""
+        """Abort this connection, and remove it at once from the set of connections that is counted."""
         self.transport.abort()
         self.connections.discard(self)
 
@@ -101,9 +101,9 @@ class _Http(uvicorn.Server):
 async def serving(
     app: ASGIApp, listener: socket.socket, certificate: Path | None = None, key: Path | None = None
 ) -> AsyncIterator[None]:
-    """Serve an application on a listening socket during the block.
+    """Serve an ASGI application on a listening socket during the block.
 
-    With ``certificate`` (and its private ``key``) the socket accepts TLS only.
+    ``certificate``, ``key``: PEM files for TLS; without them, plain HTTP.
     """
     config = uvicorn.Config(
         app,

@@ -15,8 +15,8 @@ _CHECKED_BY_ADMISSION = TransportSecuritySettings(enable_dns_rebinding_protectio
 def pages(server: MCPServer[Any], longest: int, *, answers_at_once: bool = False) -> ASGIApp:
     """Return an ASGI application that serves an MCP server at /mcp, /sse and /messages/.
 
-    ``longest``: limit of a request in bytes. ``answers_at_once``: /mcp answers with plain JSON, not with an event
-    stream.
+    ``longest``: limit of a request in bytes. ``answers_at_once``: whether /mcp answers with plain JSON, not with an
+    event stream.
     """
     app = server.streamable_http_app(
         json_response=answers_at_once, max_request_body_size=longest, transport_security=_CHECKED_BY_ADMISSION
@@ -28,7 +28,7 @@ def pages(server: MCPServer[Any], longest: int, *, answers_at_once: bool = False
 
 
 async def serve_stdio(server: MCPServer[Any]) -> None:
-    """Serve an MCP server to the parent process over stdio until our input is closed."""
+    """Serve an MCP server to the parent process over stdio until stdin is closed."""
     parent = os.getppid()
     task = asyncio.create_task(server.run_stdio_async())
     try:

@@ -7,7 +7,7 @@ NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class WikiError(Exception):
-    """An operation on a wiki failed; the text of the exception is for the caller to read."""
+    """An operation on a wiki failed; the text of the exception tells the caller why."""
 
 
 class WikiRefused(WikiError):
@@ -19,11 +19,11 @@ class NoSuchPage(WikiError):
 
 
 class WikiUnavailable(WikiError):
-    """The wiki cannot be used now; the same request may succeed later. Nothing was changed."""
+    """The wiki cannot be read or written now; the same request may succeed later."""
 
 
 class DiskFull(WikiUnavailable):
-    """The disk of the wiki is full; nothing was written."""
+    """The disk that holds the wiki is full; nothing was written."""
 
 
 class Conflict(WikiError):

@@ -37,7 +37,10 @@ class FileChange:
 
 
 def changes(repository: BareRepository, commit: str, path: str, limit: int | None) -> list[FileChange]:
-    """Return the changes of a file up to a commit, newest first; at most ``limit`` (None: all)."""
+    """Return the changes of the file ``path`` in a commit and its ancestors, newest first.
+
+    ``commit``: id of the commit. ``limit``: the most changes to return; None for all.
+    """
     if commit == NOTHING:
         return []
     bound = () if limit is None else (f"--max-count={limit}",)
@@ -46,7 +49,10 @@ def changes(repository: BareRepository, commit: str, path: str, limit: int | Non
 
 
 def last_changes(repository: BareRepository, commit: str, paths: set[str]) -> dict[str, FileChange]:
-    """Return the newest change of each file in ``paths`` up to a commit, by path."""
+    """Return the newest change of each file in ``paths``, by path.
+
+    ``commit``: id of the commit at which the search begins; it goes on with the ancestors.
+    """
     newest: dict[str, FileChange] = {}
     skipped = 0
     while paths - newest.keys():
@@ -61,7 +67,7 @@ def last_changes(repository: BareRepository, commit: str, paths: set[str]) -> di
 
 
 def printable(text: str) -> str:
-    """Return a text as one line without control characters."""
+    """Return a text as one line, with control characters removed."""
     return one_line(text, Profile.WEB)
 
 
@@ -78,8 +84,8 @@ def _parse_log(log: bytes) -> Iterator[FileChange]:
 
 
 def _parse_time(text: str) -> int:
-    """Return the seconds in git's text of a commit time; 0 if it is no number.
+    """Return a commit time from git's log, seconds since 1970, as a number; 0 if malformed.
 
-    A time that is too late to be formatted as a date becomes the last possible one.
+    A time that is too late to be formatted as a date becomes the last second of the year 9999.
     """
     return min(int(text), _LATEST) if text.isascii() and text.isdigit() else 0

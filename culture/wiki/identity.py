@@ -16,18 +16,21 @@ _AS = "/as/"
 
 
 class CallerNick:
-    """ASGI middleware that stores the nick that a program states in the scope of its request."""
+    """ASGI middleware that copies the nick that the client states into the scope of its request.
+
+    Nothing proves the nick. The client states it in the header ``X-Culture-Nick`` or as ``?nick=`` in the address.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on to the application, with the nick that its program states in the scope."""
+        """Pass a request on to the application, with the nick that its client states in ``scope``."""
         await self._app(_with_nick(scope) if scope["type"] == "http" else scope, receive, send)
 
 
 def caller_of(context: Context[Any, Any]) -> str:
-    """Return the nick that the program making a tool call states; ``WikiRefused`` if none."""
+    """Return the nick that the client of a tool call states; ``WikiRefused`` if it states none."""
     request = context.request_context.request
     nick = "" if request is None else str(request.scope.get(_NICK, ""))
     if not nick:
@@ -38,7 +41,7 @@ def caller_of(context: Context[Any, Any]) -> str:
 def _with_nick(scope: Scope) -> Scope:
     """Return a copy of the scope with the nick that the request states in header, query or path.
 
-    For /sse the nick becomes part of the path that the program then posts to.
+    For /sse the nick becomes part of the path to which the client then posts its messages.
     """
     path, changed = scope["path"], dict(scope)
     header = Headers(scope=scope).get(HEADER)

@@ -15,22 +15,22 @@ SPRINT_STATE = "sprint-state"
 
 
 def plan(task: str) -> str:
-    """Return the name of the page with a task's plan."""
+    """Return the name of the page with the plan for a task; ``task``: its id."""
     return f"plans/{task}"
 
 
 def handoff(nick: str) -> str:
-    """Return the name of the page with the hand-off that a member of a team writes."""
+    """Return the name of the page with the hand-off by the team member ``nick``."""
     return f"handoffs/{nick}"
 
 
 def decision(title: str) -> str:
-    """Return the name of the page that records a decision with this title."""
+    """Return the name of the page that records the decision with this title."""
     return f"decisions/{title}"
 
 
 def page_name(text: str) -> str:
-    """Return a page name in normal form, such as ``plans/e2-cdn``; ``WikiRefused`` if invalid."""
+    """Return a page name in Unicode form NFC, without ``.md``; ``WikiRefused`` if it is invalid."""
     name = unicodedata.normalize("NFC", text).removesuffix(SUFFIX)
     parts = name.split("/")
     if len(name.encode("utf-8", "surrogatepass")) > NAME_LIMIT:
@@ -45,17 +45,20 @@ def page_name(text: str) -> str:
 
 
 def key(name: str) -> str:
-    """Return the form in which page names are compared: no two pages differ only by case."""
+    """Return a page name without case differences, for comparison of two names.
+
+    No two pages of a wiki have names that differ only by case.
+    """
     return unicodedata.normalize("NFC", name.casefold())
 
 
 def path_of(name: str) -> str:
-    """Return the path, within the repository, of the file of a page."""
+    """Return the path, within the git repository, of the file of the page ``name``."""
     return name + SUFFIX
 
 
 def page_of(path: str) -> str | None:
-    """Return the name of the page in a file of the repository; None if the file is no page."""
+    """Return the name of the page in the file at ``path``; None if the file is not a wiki page."""
     if not path.endswith(SUFFIX):
         return None
     try:

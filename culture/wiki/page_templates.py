@@ -21,9 +21,9 @@ def template(kind: PageKind) -> str:
 
 
 def fill_template(kind: PageKind, values: Mapping[str, str]) -> str:
-    """Return the template of a page kind with the placeholders in ``values`` replaced.
+    """Return the template of a page kind with its placeholders replaced.
 
-    Placeholders without a value stay.
+    ``values``: text by name of the placeholder. Placeholders without a value stay as they are.
     """
     return Template(template(kind)).safe_substitute(values)
 

@@ -36,9 +36,10 @@ _NAME_WEIGHT = 1000
 
 
 def match(words: str, name: str, text: str) -> tuple[int, tuple[PageLine, ...]]:
-    """Return a page's rank for a search, and the first lines of it that have a word.
+    """Return a page's rank for a search, and the first lines of it that contain a searched word.
 
-    The rank is 0 unless the page's name or text contains each of ``words``; more matches give a higher one.
+    ``words``: the searched words, separated by spaces. ``name`` and ``text``: those of the page. The rank is 0 unless
+    the page's name or text contains every word; it grows with the number of matches.
     """
     terms = normalize(words).split()
     title, body = normalize(name), normalize(text)
@@ -55,7 +56,7 @@ def match(words: str, name: str, text: str) -> tuple[int, tuple[PageLine, ...]]:
 
 
 def normalize(text: str) -> str:
-    """Return a text in the form in which a search compares texts: NFC, case-folded."""
+    """Return a text for comparison in a search: Unicode form NFC, case-folded."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
@@ -69,7 +70,10 @@ _REVISION = re.compile(r"[0-9a-f]{7,40}")
 
 
 def folder_of(slug: str) -> Path:
-    """Return the folder of the wiki of the project ``slug``; ``WikiRefused`` if it is no name."""
+    """Return the folder of a project's wiki on this machine.
+
+    ``slug``: name of the project. ``WikiRefused`` is raised if it is no valid name.
+    """
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", slug):
         raise WikiRefused(f"{slug!r} cannot be the name of a project: small letters, digits, - and _, at most 64")
     return paths.home() / "wiki" / slug
@@ -77,7 +81,7 @@ def folder_of(slug: str) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class WikiSnapshot:
-    """The page files of one commit, by path and by name in the form of ``names.key``."""
+    """The files of all pages in one git commit, by path and by page name without case."""
 
     commit: str
     files: dict[str, CommitFile]
@@ -89,7 +93,7 @@ class WikiSnapshot:
     def existing_spelling(self, name: str) -> str:
         """Return a page name with the upper and lower case that the wiki already uses for it.
 
-        For a new page this applies to the folders that exist.
+        For a new page, only the folders in its name that exist are changed.
         """
         file = self.find(name)
         if file is not None:
@@ -108,7 +112,7 @@ class WikiSnapshot:
 class Pages:
     """A wiki on this machine, read and written by blocking calls.
 
-    Any number of processes may use the same folder.
+    Any number of processes may use the same wiki at once.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -137,11 +141,11 @@ class Pages:
 
     @property
     def exists(self) -> bool:
-        """Whether the wiki has been created."""
+        """Whether the wiki's git repository exists."""
         return self._repository.exists
 
     def read(self, page: str, revision: str = "") -> WikiPage:
-        """Return a page, as it is now or, with ``revision``, as it was at that revision.
+        """Return a page with its present text, or the text that it had at ``revision``.
 
         ``NoSuchPage`` is raised if the wiki has no such page or the page never had that revision.
         """
@@ -159,9 +163,10 @@ class Pages:
         raise NoSuchPage(f"{name} never had the revision {revision}")
 
     def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write a page if it is still at the base revision, else raise ``Conflict``.
+        """Write a page, unless it was changed since the author read it: then raise ``Conflict``.
 
-        ``base_revision``: the revision that the author has read; empty for a new page.
+        ``text``: the new text of the whole page. ``base_revision``: the revision that the author has read, empty for a
+        new page. ``author``: nick of the author. ``message``: message of the git commit.
         """
         name = check(page, text, base_revision, author)
         with self._repository.writing():
@@ -180,7 +185,7 @@ class Pages:
         raise WikiUnavailable("others write the wiki all the time; try again")
 
     def pages(self, under: str = "") -> list[PageEntry]:
-        """Return all pages, or with ``under`` those in that folder, by name, with their last author."""
+        """Return all pages, or those in the folder ``under``: name, revision, size, last author."""
         snapshot = self._snapshot()
         inside = names.key(under.strip("/"))
         files = [file for file in _files(snapshot) if not inside or names.key(file.path).startswith(inside + "/")]
@@ -194,7 +199,7 @@ class Pages:
     def search(self, words: str, limit: int = 20) -> list[PageHit]:
         """Return at most ``limit`` pages that contain all of the words, the best match first.
 
-        Words are compared without case, with the text and the name of a page.
+        ``words``: the words, separated by spaces; compared without case with the name and text of a page.
         """
         files = [file for file in _files(self._snapshot()) if file.size <= PAGE_LIMIT]
         texts = self._repository.blobs([file.blob for file in files])
@@ -207,7 +212,10 @@ class Pages:
         return [hit for _, _, hit in sorted(hits)[:limit]]
 
     def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Return at most ``limit`` revisions of a page with author and time, newest first."""
+        """Return at most ``limit`` revisions of a page with author and time, newest first.
+
+        ``NoSuchPage`` is raised if the wiki has no such page.
+        """
         name = names.page_name(page)
         snapshot = self._snapshot()
         file = snapshot.find(name)
@@ -227,9 +235,11 @@ class Pages:
         return WikiSnapshot(commit, files)
 
     def _check_base(self, snapshot: WikiSnapshot, name: str, text: str, base_revision: str) -> Written | None:
-        """Raise ``Conflict`` if the page is no longer at ``base_revision``.
+        """Raise ``Conflict`` if a page was changed since the author of a write read it.
 
-        Returns None if the text may be written, and a result if the page already has this text.
+        Returns None if the write may go on, and the result of the write if the page already has this text. ``name``:
+        the page. ``text``: its new text. ``base_revision``: the revision that the author has read, empty for a new
+        page.
         """
         file = snapshot.find(name)
         current = file.blob[:REVISION_LENGTH] if file else ""
@@ -268,7 +278,10 @@ def _files(snapshot: WikiSnapshot) -> Sequence[CommitFile]:
 
 
 def check(page: str, text: str, base_revision: str, author: str) -> str:
-    """Return the page's name in normal form; ``WikiRefused`` if the write is invalid."""
+    """Check the arguments of a write; return the page's name in normal form.
+
+    ``base_revision``: the revision that the author has read. ``WikiRefused`` is raised if an argument is invalid.
+    """
     _check_text(text)
     _check_origin(base_revision, author)
     return names.page_name(page)

@@ -1,4 +1,4 @@
-"""Queued writes: wait on disk, in order, while the wiki cannot be written; none is lost."""
+"""Writes that wait on disk, in order, while the wiki cannot be written; none is lost."""
 
 import asyncio
 import json
@@ -30,7 +30,7 @@ class Write:
 
 
 class QueuedWiki:
-    """Writes to a wiki at once, or from a queue on the disk as soon as the wiki is available.
+    """A ``WikiClient`` with a queue on disk for writes while the wiki behind it is unavailable.
 
     There must be only one object for each queue folder.
     """
@@ -42,13 +42,13 @@ class QueuedWiki:
 
     @property
     def waiting(self) -> int:
-        """Number of writes in the queue."""
+        """Number of writes in the queue on disk."""
         return len(self._files())
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
-        """Return the text of a page that was queued last, else the page in the wiki.
+        """Return a page with the last text that is queued for it, or else as the wiki has it.
 
-        With ``revision``, the text must have that revision.
+        With ``revision``, only a text of that revision is returned. ``NoSuchPage`` is raised if there is none.
         """
         for write in reversed([_load(file) for file in self._files()]):
             queued = WikiPage(write.page, revision_of(write.text), write.text, write.author)
@@ -57,21 +57,26 @@ class QueuedWiki:
         return await self._wiki.read(page, revision)
 
     async def pages(self, under: str = "") -> list[PageEntry]:
-        """Return all pages in the wiki, or with ``under`` those in that folder; no queued writes."""
+        """Return all pages in the wiki, or those in the folder ``under``, without queued writes."""
         return await self._wiki.pages(under)
 
     async def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """Return at most ``limit`` pages in the wiki with all of the words, without queued writes."""
+        """Return at most ``limit`` pages that contain all of the words, the best match first.
+
+        ``words``: separated by spaces. Writes that are still queued are not searched.
+        """
         return await self._wiki.search(words, limit)
 
     async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Return at most ``limit`` revisions of a page in the wiki, newest first."""
+        """Return at most ``limit`` revisions of a page, newest first, without queued writes."""
         return await self._wiki.history(page, limit)
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write a page, after the queued ones; queue it if the wiki is unavailable.
+        """Write a page, after the writes in the queue; queue this one if the wiki is unavailable.
 
-        The result then has ``queued``. Other errors are raised at once: ``WikiRefused``, ``Conflict``.
+        ``base_revision``: the revision that the author has read, empty for a new page. The result says whether the
+        write was ``queued``. ``WikiRefused`` and ``Conflict`` are raised at once; ``WikiUnavailable`` only if the queue
+        is full or cannot be stored.
         """
         write = Write(check(page, text, base_revision, author), text, base_revision, author, message)
         async with self._lock:
@@ -85,10 +90,10 @@ class QueuedWiki:
         return Written(write.page, revision_of(text), queued=True)
 
     async def drain(self) -> list[Written]:
-        """Write the queued pages in order until the wiki is unavailable; return the results.
+        """Write the queued pages in order until the queue is empty or the wiki unavailable.
 
-        A text in conflict is written to a page of its own in ``conflicts/``; a refused one is moved aside on the
-        disk.
+        Returns the results of the writes. A text in conflict with a newer one is written to a page of its own in the
+        folder ``conflicts/``; the file of a refused write is renamed to ``*.refused``.
         """
         async with self._lock:
             return await self._drain()
@@ -136,7 +141,7 @@ class QueuedWiki:
 def _move_aside(file: Path) -> Path:
     """Rename the queue file of a refused write to ``*.refused``; return the new path.
 
-    The revision in the new name makes it unique.
+    The new name contains the revision of the text, so that two refused writes have different names.
     """
     write = _load(file)
     return file.rename(file.with_name(f"{write.page.rpartition('/')[2][:100]}-{revision_of(write.text)}.refused"))

@@ -24,35 +24,48 @@ _SETTING = "serve the wiki as the user who uses it"
 
 
 class RemoteWiki:
-    """A wiki behind an MCP address; each call opens a connection of its own and closes it."""
+    """A ``WikiClient`` for a wiki behind an MCP address; opens a new connection for each call."""
 
     def __init__(self, url: str, patience: float = _PATIENCE) -> None:
         self._url = url
         self._patience = patience
 
     async def read(self, page: str, revision: str = "") -> WikiPage:
-        """Return a page, as it is now or, with ``revision``, as it was at that revision."""
+        """Return a page with its present text, or the text that it had at ``revision``.
+
+        ``NoSuchPage`` is raised if the wiki has no such page or the page never had that revision.
+        """
         result = await self._call("wiki_read", {"page": page, "revision": revision})
         return WikiPage(**{"text": _text(result, TEXT), **_facts(result)})
 
     async def write(self, page: str, text: str, base_revision: str, author: str, message: str = "") -> Written:
-        """Write a page on top of a revision, or raise ``Conflict`` if the page was changed since."""
+        """Write a page, unless it was changed since the author read it: then raise ``Conflict``.
+
+        ``text``: the new text of the whole page. ``base_revision``: the revision that the author has read, empty for a
+        new page. ``author``: nick of the author. ``message``: message of the git commit.
+        """
         arguments = {"page": page, "text": text, "base_revision": base_revision, "message": message}
         return Written(**_facts(await self._call("wiki_write", arguments, author)))
 
     async def pages(self, under: str = "") -> list[PageEntry]:
-        """Return all pages, or with ``under`` those in that folder."""
+        """Return all pages, or those in the folder ``under``: name, revision, size, last author."""
         return [PageEntry(**each) for each in _facts(await self._call("wiki_list", {"folder": under}))["pages"]]
 
     async def search(self, words: str, limit: int = 20) -> list[PageHit]:
-        """Return at most ``limit`` pages that contain all of the words, the best match first."""
+        """Return at most ``limit`` pages that contain all of the words, the best match first.
+
+        ``words``: the words, separated by spaces; compared without case with the name and text of a page.
+        """
         hits = _facts(await self._call("wiki_search", {"words": words, "limit": limit}))["hits"]
         return [
             PageHit(each["name"], each["revision"], tuple(PageLine(**line) for line in each["lines"])) for each in hits
         ]
 
     async def history(self, page: str, limit: int = 20) -> list[PageRevision]:
-        """Return at most ``limit`` revisions of a page with author and time, newest first."""
+        """Return at most ``limit`` revisions of a page with author and time, newest first.
+
+        ``NoSuchPage`` is raised if the wiki has no such page.
+        """
         changes = _facts(await self._call("wiki_history", {"page": page, "limit": limit}))["changes"]
         return [PageRevision(**each) for each in changes]
 
@@ -99,9 +112,10 @@ def _peer_checked_client(
 
 
 def _with_peer_check(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
-    """Return the client, which now checks servers before it sends a request without TLS.
+    """Make an HTTP client check who runs a server to which it connects without TLS; return it.
 
-    If the server is on this machine and runs as another user, the connection is closed and OSError is raised.
+    If the server is on this machine and runs as another user, the client closes the connection and raises OSError
+    before it sends the request.
     """
 
     async def check(name: str, info: dict[str, Any]) -> None:

@@ -29,9 +29,9 @@ _LOOSE_LIMIT = 24
 
 @contextmanager
 def wiki_lock(path: Path) -> Iterator[None]:
-    """Hold the lock file ``path``, which protects a wiki from other writers, during the block.
+    """Hold the lock file ``path`` during the block, so that no other process writes the wiki.
 
-    ``WikiUnavailable`` is raised if another process holds it for 30 s.
+    ``WikiUnavailable`` is raised if another process holds it for 30 s or the folder does not exist.
     """
     lock = FileLock(path, parents=False)  # a deleted wiki must not come back empty
     try:
@@ -55,7 +55,7 @@ class GitRefused(WikiUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class CommitFile:
-    """A regular file in a commit: its path, the id of its contents (``blob``) and their size."""
+    """A regular file in a commit: path, id of its git blob (``blob``) and size in bytes."""
 
     path: str
     blob: str
@@ -63,7 +63,7 @@ class CommitFile:
 
 
 class BareRepository:
-    """A bare git repository with a single branch, on which commits are made without a worktree."""
+    """A bare git repository with a single branch, to which commits are added without a worktree."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -71,23 +71,26 @@ class BareRepository:
 
     @property
     def exists(self) -> bool:
-        """Whether the folder has a git repository."""
+        """Whether the folder contains a git repository."""
         return (self.folder / "objects").is_dir() and (self.folder / "HEAD").is_file()
 
     def create(self) -> None:
-        """Create an empty bare repository in the folder, in which pushes cannot rewrite history."""
+        """Create an empty bare git repository in the folder; it refuses pushes that rewrite history."""
         self.git("init", "--quiet", "--bare", "--object-format=sha1", "--initial-branch=main", "--template=", ".")
         for setting in ("core.hooksPath=/dev/null", "receive.denyNonFastForwards=true", "receive.denyDeletes=true"):
             self.git("config", *setting.split("=", 1))
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Hold the write lock during the block, so that no other process writes."""
+        """Hold the repository's write lock during the block, so that no other process commits.
+
+        ``WikiUnavailable`` is raised if another process holds the lock for 30 s.
+        """
         with wiki_lock(self.folder / "culture.lock"):
             yield
 
     def head(self) -> str:
-        """Return the id of the newest commit on the branch; ``NOTHING`` if there is none."""
+        """Return the id of the newest commit on the branch; 40 zeros (``NOTHING``) if there is none."""
         try:
             return self.git("rev-parse", "--verify", "--quiet", f"{BRANCH}^{{commit}}").decode().strip()
         except GitRefused as failed:
@@ -96,7 +99,7 @@ class BareRepository:
             return NOTHING
 
     def files(self, commit: str) -> list[CommitFile]:
-        """Return the regular files of a commit, without symlinks and submodules."""
+        """Return the regular files of a commit, given by its id, without symlinks and submodules."""
         if commit == NOTHING:
             return []
         files = []
@@ -108,7 +111,10 @@ class BareRepository:
         return files
 
     def blobs(self, ids: Sequence[str]) -> list[bytes]:
-        """Return the contents of the git objects with these ids, in the order of ``ids``."""
+        """Return the contents of the git blobs with these ids, in the order of ``ids``.
+
+        ``GitRefused`` is raised if the repository lacks one of them.
+        """
         rest = self.git("cat-file", "--batch", stdin="".join(f"{each}\n" for each in ids).encode())
         contents = []
         for _ in ids:
@@ -121,9 +127,10 @@ class BareRepository:
         return contents
 
     def commit(self, parent: str, contents: Mapping[str, bytes], author: str, message: str) -> str:
-        """Create a commit on top of ``parent`` and return its id; only ``swap`` makes it visible.
+        """Create a commit on top of commit ``parent``, without moving the branch; return its id.
 
-        ``contents``: the new or changed files by path. Call it only within ``writing``.
+        Readers see the commit only after ``swap``. ``contents``: the new or changed files by path. ``author``: a nick.
+        The caller must hold the lock of ``writing``.
         """
         for leftover in (self._index, self._index.with_name("culture.index.lock")):
             leftover.unlink(missing_ok=True)
@@ -148,7 +155,7 @@ class BareRepository:
         )
 
     def swap(self, old: str, new: str) -> bool:
-        """Move the branch from commit ``old`` to ``new``; return False if it has moved.
+        """Move the branch from commit ``old`` to ``new``; return False if it is not at ``old``.
 
         ``WikiUnavailable`` is raised if git cannot move it.
         """
@@ -166,15 +173,19 @@ class BareRepository:
                     time.sleep(_PAUSE)
 
     def tidy(self) -> None:
-        """Pack loose objects if there are many; delete none. Call it only within ``writing``."""
+        """Pack git's loose objects if there are many, and delete no contents.
+
+        The caller must hold the lock of ``writing``.
+        """
         folder = self.folder / "objects" / "17"
         if folder.is_dir() and len(os.listdir(folder)) > _LOOSE_LIMIT:
             self.git("repack", "-d", "-l", "--quiet")
 
     def git(self, *arguments: str, stdin: bytes = b"", index: bool = False) -> bytes:
-        """Run git in the repository and return its output; raise ``WikiError`` if it fails.
+        """Run a git command in the repository and return its output.
 
-        ``index``: use the index file of the wiki.
+        ``stdin``: its input. ``index``: whether it uses the wiki's own index file. ``WikiError`` or a subclass is
+        raised if it fails.
         """
         own = {"GIT_INDEX_FILE": str(self._index)} if index else {}
         environment = isolated(self.folder, GIT_NO_REPLACE_OBJECTS="1", GIT_LITERAL_PATHSPECS="1", **own)
@@ -188,7 +199,7 @@ class BareRepository:
             raise self._refusal(failed.words.strip()) from None
 
     def _refusal(self, words: str) -> WikiError:
-        """Return the ``WikiError`` that fits an error message of git."""
+        """Return the ``WikiError`` to raise for an error message of git."""
         room = os.statvfs(self.folder)
         if any(each in words for each in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
             return DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")
@@ -197,7 +208,7 @@ class BareRepository:
         return GitRefused(words)
 
     def _remove_stale_locks(self) -> bool:
-        """Remove old lock files that a killed git left behind; return whether there were any."""
+        """Remove git's lock files that a killed process left behind; return whether there were any."""
         removed = False
         for name in _LOCKS:
             lock = self.folder / name

@@ -22,7 +22,8 @@ _LONGEST_REQUEST = 6 * PAGE_LIMIT + 64 * 1024
 def application(pages: Pages, host: str, is_trusted: bool = False) -> ASGIApp:
     """Return the ASGI application that serves a wiki's MCP tools at /mcp and /sse.
 
-    ``is_trusted``: the network is trusted, so that anybody in it may call the tools.
+    ``host``: the address that it listens on, which clients may name as Host. ``is_trusted``: whether the network is
+    trusted, so that everybody in it may call the tools, not only the user who runs the wiki.
     """
     app = CallerNick(mcp_server.pages(build(pages, caller_of), _LONGEST_REQUEST, answers_at_once=True))
     if is_trusted:
@@ -34,9 +35,10 @@ def application(pages: Pages, host: str, is_trusted: bool = False) -> ASGIApp:
 async def serving(
     pages: Pages, host: str = "127.0.0.1", port: int = DEFAULT_PORT, *, is_trusted: bool = False
 ) -> AsyncIterator[int]:
-    """Serve a wiki over HTTP during the block and yield the port.
+    """Serve a wiki over HTTP during the block and yield the port; port 0 means any free port.
 
-    Other machines can call it only with ``is_trusted``, for a trusted network.
+    ``is_trusted``: whether the network is trusted, so that everybody in it may call the tools. Without it,
+    ``WikiRefused`` is raised for a host that other machines can reach.
     """
     if not is_loopback(host) and not is_trusted:
         raise WikiRefused(
@@ -49,5 +51,8 @@ async def serving(
 
 
 async def serve_stdio(pages: Pages, nick: str) -> None:
-    """Serve a wiki to the parent process over stdio, as ``nick``, until our input is closed."""
+    """Serve a wiki to the parent process over stdio until stdin is closed.
+
+    ``nick``: the author of all pages that it writes.
+    """
     await mcp_server.serve_stdio(build(pages, lambda _: nick))

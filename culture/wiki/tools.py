@@ -53,7 +53,7 @@ Tool = Callable[..., Awaitable[CallToolResult]]
 def build(pages: Pages, author_of: AuthorOf) -> MCPServer[Any]:
     """Build an MCP server with the five tools of a wiki.
 
-    ``author_of`` returns the nick of a tool call's author.
+    ``author_of`` returns the nick of the user who makes a tool call.
     """
     server: MCPServer[Any] = MCPServer(NAME, instructions=INSTRUCTIONS, subscriptions=False, log_level="WARNING")
     for tool, annotations in _tools(pages, author_of):
@@ -142,7 +142,7 @@ def _tools(pages: Pages, author_of: AuthorOf) -> Iterator[tuple[Tool, ToolAnnota
 
 
 async def _run(answer: Callable[[], CallToolResult]) -> CallToolResult:
-    """Call ``answer`` in a thread and return its result, or an error result on ``WikiError``."""
+    """Call ``answer`` in a thread and return its result; for a ``WikiError``, an error result."""
     try:
         return await asyncio.to_thread(answer)
     except Conflict as conflict:
@@ -158,9 +158,9 @@ def _result(texts: list[str], facts: dict[str, Any], *, is_error: bool = False) 
 
 
 def _as_written(**texts: str) -> dict[str, str]:
-    """Return those of the texts that differ from what models are shown after cleaning.
+    """Return the texts, by name, that cleaning for a model would change.
 
-    Programs get them in addition, as they were written.
+    They are part of a tool's result, so that programs get them unchanged.
     """
     return {name: text for name, text in texts.items() if clean(text, Profile.MODEL) != text}
 
@@ -181,7 +181,7 @@ def _part(text: str, first: int, number: int) -> str:
 
 
 def _conflict_result(conflict: Conflict) -> CallToolResult:
-    """Return the error result for a conflict: a text block each for base, current and new text."""
+    """Return a tool's error result for a conflict: the base, current and new text of the page."""
     base = "the base" if conflict.base is not None else "the base is unknown: the page never had that revision"
     texts = [f"{conflict}."]
     for name, text in ((base, conflict.base or ""), ("the current text", conflict.current), ("yours", conflict.yours)):

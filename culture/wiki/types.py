@@ -8,7 +8,7 @@ REVISION_LENGTH = 12
 
 @dataclass(frozen=True, slots=True)
 class WikiPage:
-    """The text of a page at a revision, with its author and time."""
+    """The text of a page at one revision, with the author and time (seconds since 1970) of it."""
 
     name: str
     revision: str
@@ -20,7 +20,7 @@ class WikiPage:
 
 @dataclass(frozen=True, slots=True)
 class PageEntry:
-    """A page in a list of pages: name, revision, size, last author and time."""
+    """A page in a list of pages: name, revision, size in bytes, last author and time."""
 
     name: str
     revision: str
@@ -31,7 +31,7 @@ class PageEntry:
 
 @dataclass(frozen=True, slots=True)
 class PageRevision:
-    """One revision of a page, with its author, time, message and git commit."""
+    """One revision of a page: its id, author, time (seconds since 1970), message and git commit."""
 
     revision: str
     author: str
@@ -42,7 +42,7 @@ class PageRevision:
 
 @dataclass(frozen=True, slots=True)
 class PageLine:
-    """A line of a page that has a searched word, with its number."""
+    """A line of a page that contains a searched word, with its number in the page."""
 
     number: int
     text: str
@@ -50,7 +50,7 @@ class PageLine:
 
 @dataclass(frozen=True, slots=True)
 class PageHit:
-    """A page that matches a search, with its first lines that have a searched word."""
+    """A page that matches a search, with the first of its lines that contain a searched word."""
 
     name: str
     revision: str
@@ -59,7 +59,11 @@ class PageHit:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Result of a write; its revision is the base revision of the next change."""
+    """Result of a write: the page's name and new revision, and whether it was changed or queued.
+
+    ``revision`` is the base revision for the author's next write of the page. ``changed`` is False if the page already
+    had this text.
+    """
 
     name: str
     revision: str
