@@ -390,7 +390,9 @@ def test_a_sleep_is_found(source: str, seconds: list[float | None]) -> None:
 
 
 # Packages that take clock, chance, threads, databases and sockets from `culture.runtime`: these can be simulated.
-ON_THE_RUNTIME: tuple[str, ...] = ()
+ON_THE_RUNTIME: tuple[str, ...] = (
+    "culture/transport/",
+)
 FROM_THE_RUNTIME = {"time", "random", "secrets", "threading", "uuid", "select"}
 # Modules of these packages that use the machine itself, and why.
 OFF_THE_RUNTIME: dict[str, str] = {}

@@ -17,10 +17,11 @@ hold, they are fetched in another round.
 import logging
 from collections import deque
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ExtensionVerb
+from culture.runtime import REAL, Runtime
 from culture.transport.batches import Item
 from culture.transport.dedup import Delivery
 from culture.transport.history import by_id, by_time, fetch_messages, fetch_targets, has_history, page_size
@@ -42,14 +43,16 @@ class HistoryUnavailable(Exception):
     """The server supports history but cannot read it at present."""
 
 
-async def catch_up(session: IrcSession, delivery: Delivery, mark: ReceiveMark | None) -> None:
+async def catch_up(
+    session: IrcSession, delivery: Delivery, mark: ReceiveMark | None, *, runtime: Runtime = REAL
+) -> None:
     """Deliver all messages since the mark; do nothing without a mark or without a history.
 
     ``HistoryUnavailable`` is raised if the server cannot read its history now.
     """
     while mark is not None and has_history(session):
         if not (session.is_ours and await _by_arrival(session, delivery, mark)):
-            await _by_time(session, delivery, mark)
+            await _by_time(session, delivery, mark, runtime=runtime)
         if not delivery.overflowed:
             return
         mark = delivery.mark or mark
@@ -142,11 +145,11 @@ def _reference_to_last(messages: list[Message], reference: str) -> str:
     return by_time(last.timestamp) if last.msgid.startswith(LOCAL) else by_id(last.msgid)
 
 
-async def _by_time(session: IrcSession, delivery: Delivery, mark: ReceiveMark) -> None:
+async def _by_time(session: IrcSession, delivery: Delivery, mark: ReceiveMark, *, runtime: Runtime) -> None:
     """Deliver what was missed from the histories of all channels and nicks, merged by time."""
     since = mark.time - OVERLAP
     try:
-        targets = await fetch_targets(session, since, datetime.now(UTC) + _CLOCK_SKEW)
+        targets = await fetch_targets(session, since, runtime.utc() + _CLOCK_SKEW)
     except NotSent as refused:
         if refused.uncertain:
             raise

@@ -7,19 +7,22 @@ import socket
 import ssl
 
 from culture.config.peer_uid import PortHeld, check_peer
+from culture.runtime import REAL, Runtime
 from culture.transport.types import Address, ClientIdentity, Hopeless, WrongServer
 
 _READ_LIMIT = 1 << 18
 
 
-async def dial(address: Address, identity: ClientIdentity) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def dial(
+    address: Address, identity: ClientIdentity, *, runtime: Runtime = REAL
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Open a connection to the server and check its certificate; send nothing on it.
 
     Raises ``WrongServer`` for an unexpected certificate, ``PortHeld`` if another user of this machine listens on
     the port, ``Hopeless`` if the client certificate cannot be loaded, OSError if nobody listens.
     """
     if not (address.tls or address.fingerprint):
-        return await _dial_plain(address)
+        return await _dial_plain(address, runtime=runtime)
     context = _context(address, identity)
     try:
         reader, writer = await asyncio.open_connection(address.host, address.port, ssl=context, limit=_READ_LIMIT)
@@ -34,7 +37,7 @@ async def dial(address: Address, identity: ClientIdentity) -> tuple[asyncio.Stre
     return reader, writer
 
 
-async def _dial_plain(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _dial_plain(address: Address, *, runtime: Runtime) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """Connect without TLS to the first address of the host that accepts.
 
     Skips a local address if a process of another user of this machine listens on the port. If no address is left,
@@ -46,7 +49,7 @@ async def _dial_plain(address: Address) -> tuple[asyncio.StreamReader, asyncio.S
     for family, kind, number, _, endpoint in await loop.getaddrinfo(
         address.host, address.port, type=socket.SOCK_STREAM
     ):
-        sock = socket.socket(family, kind, number)
+        sock = runtime.new_socket(family, kind, number)
         try:
             sock.setblocking(False)
             await loop.sock_connect(sock, endpoint)

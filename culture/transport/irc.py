@@ -3,11 +3,12 @@
 import asyncio
 import logging
 from collections.abc import Collection, Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 from culture.protocol.message import NO_TAGS
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import Receipt
+from culture.runtime import REAL, Runtime
 from culture.transport.catchup import HistoryUnavailable, catch_up
 from culture.transport.channels import JoinedChannels, with_hint
 from culture.transport.dedup import Delivery
@@ -112,6 +113,7 @@ class IRCTransport:
         people: Collection[str] = (),
         timing: Timing | None = None,
         patient: bool = True,
+        runtime: Runtime = REAL,
     ) -> None:
         """Store address, identity and callbacks; ``start`` opens the connection.
 
@@ -123,12 +125,13 @@ class IRCTransport:
         self.identity = identity
         self._cursor = cursor
         self._timing = timing or Timing()
+        self._runtime = runtime
         self._delivery = Delivery(on_message, cursor)
         self._joined = JoinedChannels(channels, on_outside)
         listener = _Listener(self._delivery, self._joined, on_invite, on_receipt)
         listener.on_progress, listener.on_arrival = on_progress, on_arrival
         listener.on_line = on_line
-        setup = Setup(address, identity, self._timing, agents, people, patient)
+        setup = Setup(address, identity, self._timing, agents, people, patient, runtime)
 
         self._profile = ClientProfile(identity.bot)
         self._reconnector = Reconnector(setup, listener, self._settle, self._retry_catch_up, on_state)
@@ -209,20 +212,20 @@ class IRCTransport:
         await refresh_members(session, session.view.channels)
         since = self._missed_since or (self._cursor.load() if self._cursor is not None else None) or self.mark
         try:
-            await catch_up(session, self._delivery, since)
+            await catch_up(session, self._delivery, since, runtime=self._runtime)
             since = None
         except HistoryUnavailable as error:
             log.error("%s: the server cannot read its history yet: %s", session.view.nick, error)
         self._missed_since = since
         self._delivery.release()
-        self._delivery.begin_at(session.server_time or datetime.now(UTC))
+        self._delivery.begin_at(session.server_time or self._runtime.utc())
 
     async def _retry_catch_up(self, session: IrcSession) -> None:
         """Repeat a catch-up that failed until the server can read its history, with pauses."""
         while self._missed_since is not None:
             await asyncio.sleep(self._timing.regain)
             try:
-                await catch_up(session, self._delivery, self._missed_since)
+                await catch_up(session, self._delivery, self._missed_since, runtime=self._runtime)
                 self._missed_since = None
             except HistoryUnavailable:
                 continue

@@ -6,7 +6,6 @@ No text can become a command: line breaks split it, CTCP markers are removed, th
 import asyncio
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import count
 from weakref import WeakValueDictionary
 
 from culture.protocol.caps import MULTILINE, MULTILINE_CONCAT
@@ -24,7 +23,6 @@ _LINE_END = re.compile(r"\r\n|[\r\n\0]")
 _CTCP = "\x01"
 _LABEL_BYTES = 64
 _UNKNOWN_TARGET = ("401", "403", "404", "442", "INVALID_TARGET")
-_batch_numbers = count(1)
 
 
 class MessageSender:
@@ -109,7 +107,10 @@ def split_messages(
         raise NotSent("there is nothing to say")
     if limits is None or len(pieces) == 1:
         return [[Message(verb, (target, piece), tags=tags)] for piece in pieces]
-    return [_batch(verb, target, group, tags) for group in _groups(text, space, limits)]
+    # A batch is written whole before the next one begins, so the next text may use its name again.
+    return [
+        _batch(f"m{number}", verb, target, group, tags) for number, group in enumerate(_groups(text, space, limits), 1)
+    ]
 
 
 def _groups(text: str, space: int, limits: MultilineLimits) -> Iterator[list[tuple[str, bool]]]:
@@ -144,10 +145,9 @@ def _trim_blank_lines(group: list[tuple[str, bool]]) -> Iterator[list[tuple[str,
         yield group
 
 
-def _batch(verb: str, target: str, group: list[tuple[str, bool]], tags: Mapping[str, str]) -> list[Message]:
+def _batch(name: str, verb: str, target: str, group: list[tuple[str, bool]], tags: Mapping[str, str]) -> list[Message]:
     if len(group) == 1:
         return [Message(verb, (target, group[0][0]), tags=tags)]
-    name = f"m{next(_batch_numbers)}"
     lines = [Message("BATCH", (f"+{name}", MULTILINE, target), tags=tags)]
     for text, is_continued in group:
         line_tags = {"batch": name, **({MULTILINE_CONCAT: ""} if is_continued else {})}

@@ -3,6 +3,7 @@
 import asyncio
 
 from culture.protocol.message import Message, ProtocolError
+from culture.runtime import REAL, Runtime
 from culture.transport.dialer import dial, is_private
 from culture.transport.types import Address, ClientIdentity, Hopeless
 
@@ -14,7 +15,9 @@ class RequestDeclined(Exception):
     """The server refused the command; the text of the exception is to be shown to people."""
 
 
-async def ask_once(address: Address, identity: ClientIdentity, verb: str, *params: str) -> tuple[str, ...]:
+async def ask_once(
+    address: Address, identity: ClientIdentity, verb: str, *params: str, runtime: Runtime = REAL
+) -> tuple[str, ...]:
     """Send one command and return the parameters of the server's answer with the same verb.
 
     Nothing is sent before the server has shown the expected certificate, or is known to run on this machine under a
@@ -27,7 +30,7 @@ async def ask_once(address: Address, identity: ClientIdentity, verb: str, *param
     except ValueError:  # its text may contain a secret
         raise RequestDeclined("what you gave has signs in it that cannot be sent") from None
     async with asyncio.timeout(PATIENCE):
-        reader, writer = await dial(address, identity)
+        reader, writer = await dial(address, identity, runtime=runtime)
         try:
             if not is_private(writer) and not address.fingerprint:
                 raise Hopeless(f"{address.host} is on another machine, and what is said would not be encrypted")

@@ -1,7 +1,6 @@
 """Parses the server's lines and batches into ``Message`` objects."""
 
 import hashlib
-import secrets
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import count
@@ -11,6 +10,7 @@ from culture.protocol.mentions import calls_all, mentions
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold, name_part
 from culture.protocol.vocabulary import Cap, Tag, UserClass
+from culture.runtime import REAL, Runtime
 from culture.transport.batches import Item, ReceivedBatch, ReceivedBatches, text_of
 from culture.transport.registration import possible_nicks
 from culture.transport.types import Message
@@ -30,14 +30,21 @@ class MessageParser:
     """Turns the lines and batches of one connection into ``Message`` objects."""
 
     def __init__(
-        self, view: NetworkView, enabled: Collection[str], agents: Collection[str], people: Collection[str] = ()
+        self,
+        view: NetworkView,
+        enabled: Collection[str],
+        agents: Collection[str],
+        people: Collection[str] = (),
+        *,
+        runtime: Runtime = REAL,
     ) -> None:
         self._view = view
         self._is_ours = Cap.MENTIONS.value in enabled
         self._tells_accounts = "account-tag" in enabled
         self._agents = agents
         self._people = people
-        self._run = secrets.token_hex(4)
+        self._runtime = runtime
+        self._run = runtime.token_hex(4)
         self._numbers = count(1)
 
     def messages(self, items: Iterable[Item]) -> Iterator[Message]:
@@ -89,7 +96,7 @@ class MessageParser:
             channel=target if not private or own else sender,
             sender=sender,
             text=text,
-            timestamp=time or datetime.now(UTC),
+            timestamp=time or self._runtime.utc(),
             msgid=line.tags.get("msgid") or self._local_id(line, text, time),
             account=account if is_proven else None,
             kind=self.kind(sender, line.tags),

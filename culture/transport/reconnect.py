@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from culture.lib.backoff import Backoff
 from culture.protocol.message import Message as Line
 from culture.protocol.message import ProtocolError
+from culture.runtime import REAL, Runtime
 from culture.transport.connection import IrcConnection
 from culture.transport.dedup import Undelivered
 from culture.transport.dialer import dial, is_private
@@ -96,6 +97,7 @@ class Setup:
     people: Collection[str] = ()
     patient: bool = True
     """Whether the first connection is tried again if it fails."""
+    runtime: Runtime = REAL
 
 
 class Reconnector:
@@ -162,7 +164,7 @@ class Reconnector:
 
     async def _run(self) -> None:
         timing = self._setup.timing
-        backoff = Backoff(timing.first_pause, timing.longest_pause)
+        backoff = Backoff(timing.first_pause, timing.longest_pause, random=self._setup.runtime.chance.random)
         hopeless = 0
         while True:
             started_at = asyncio.get_running_loop().time()
@@ -204,14 +206,16 @@ class Reconnector:
         """Open one connection and serve it until it ends; return why it ended or was not opened."""
         try:
             async with asyncio.timeout(self._setup.timing.registration):
-                reader, writer = await dial(self._setup.address, self._setup.identity)
+                reader, writer = await dial(self._setup.address, self._setup.identity, runtime=self._setup.runtime)
         except TimeoutError:
             return "no answer"
         except OSError as error:
             return error.strerror or str(error)
         connection = IrcConnection(reader, writer, self._setup.timing.silence)
         encrypted = writer.get_extra_info("ssl_object") is not None
-        registration = Registration(self._setup.identity, private=is_private(writer), encrypted=encrypted)
+        registration = Registration(
+            self._setup.identity, private=is_private(writer), encrypted=encrypted, runtime=self._setup.runtime
+        )
         try:
             return await self._serve(connection, registration)
         finally:
@@ -229,7 +233,9 @@ class Reconnector:
         except (RegistrationRefused, ConnectionLost, ProtocolError) as error:
             return str(error)
         self.view, self.wanted_nick = view, registration.wanted
-        reader = MessageParser(view, registration.enabled, self._setup.agents, self._setup.people)
+        reader = MessageParser(
+            view, registration.enabled, self._setup.agents, self._setup.people, runtime=self._setup.runtime
+        )
         session = IrcSession(connection, registration.enabled, view, self._listener, reader, timing.answer)
         self._listener.begun(session)
         self.session = session

@@ -8,6 +8,7 @@ from culture.protocol.caps import MULTILINE, lines
 from culture.protocol.message import Message
 from culture.protocol.names import short_name
 from culture.protocol.vocabulary import Cap
+from culture.runtime import REAL, Runtime
 from culture.transport import sasl
 from culture.transport.types import ClientIdentity, Hopeless, WrongServer
 
@@ -62,8 +63,10 @@ class Registration:
         *,
         private: bool,
         encrypted: bool,
+        runtime: Runtime = REAL,
     ) -> None:
         self._identity = identity
+        self._runtime = runtime
         self._private = private
         self._certificate = encrypted and identity.certificate is not None
         self._offered: dict[str, str] = {}
@@ -183,7 +186,9 @@ class Registration:
             raise WrongServer("this server has no logins (SASL)")
         elif self._mechanism is None:
             offered = [name for name in self._offered.get("sasl", "").split(",") if name]
-            self._mechanism = sasl.choose(self._identity, offered, self._private, self._certificate)
+            self._mechanism = sasl.choose(
+                self._identity, offered, self._private, self._certificate, runtime=self._runtime
+            )
             yield Message("AUTHENTICATE", (self._mechanism.name,))
 
     def _authenticate(self, piece: str) -> Iterator[Message]:

@@ -3,10 +3,10 @@
 import base64
 import hashlib
 import hmac
-import secrets
 from collections.abc import Collection
 from typing import Protocol
 
+from culture.runtime import REAL, Runtime
 from culture.transport.types import ClientIdentity, Hopeless
 
 PIECE = 400
@@ -53,8 +53,8 @@ class ScramLogin:
 
     name = "SCRAM-SHA-256"
 
-    def __init__(self, account: str, secret: str, nonce: str | None = None) -> None:
-        self._nonce = nonce or secrets.token_urlsafe(24)
+    def __init__(self, account: str, secret: str, nonce: str | None = None, *, runtime: Runtime = REAL) -> None:
+        self._nonce = nonce or runtime.token_urlsafe(24)
         name = account.replace("=", "=3D").replace(",", "=2C")
         self._bare = f"n={name},r={self._nonce}"
         self._secret = secret
@@ -90,7 +90,9 @@ class ScramLogin:
         return f"{final},p={base64.b64encode(proof).decode()}".encode()
 
 
-def choose(identity: ClientIdentity, offered: Collection[str], private: bool, certificate: bool) -> ClientMechanism:
+def choose(
+    identity: ClientIdentity, offered: Collection[str], private: bool, certificate: bool, *, runtime: Runtime = REAL
+) -> ClientMechanism:
     """Return the SASL mechanism to log in with; ``Hopeless`` if none can be used.
 
     ``offered``: names of the server's mechanisms, empty if it lists none. ``private``: nobody else can read the
@@ -106,7 +108,7 @@ def choose(identity: ClientIdentity, offered: Collection[str], private: bool, ce
     if private and (not offered or PlainLogin.name in offered):
         return PlainLogin(account, identity.secret)
     if ScramLogin.name in offered:
-        return ScramLogin(account, identity.secret)
+        return ScramLogin(account, identity.secret, runtime=runtime)
     if not private:
         raise Hopeless("the password is not sent where others could read it: use TLS")
     raise Hopeless(f"no way to log in that we know: the server has {', '.join(sorted(offered))}")
