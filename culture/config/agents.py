@@ -102,9 +102,9 @@ def _backend_fields(info: ValidationInfo) -> Mapping[str, frozenset[str]]:
 
 
 def _unknown_field(key: str, value: object, backend: str, fields: Mapping[str, frozenset[str]]) -> InitErrorDetails:
-    """Return the error for a setting that neither all agents nor those of this backend have.
+    """Return the validation error for a setting ``key`` that agents of this backend do not have.
 
-    ``fields``: the settings that each backend alone has.
+    ``value``: the setting's value in the file; ``fields``: by backend, the settings that only its agents have.
     """
     elsewhere = [name for name, keys in fields.items() if key in keys]
     suggestion = nearest(key, fields[backend])
@@ -303,7 +303,7 @@ class AgentConfig(Rules):
         return values
 
     def attention(self, channel: str) -> Attention:
-        """Return which messages of a channel are for the agent: as agents.yaml says, else "mention"."""
+        """Return which messages of a channel prompt the agent: its setting, else only mentions."""
         return next((attention for name, attention in self.rooms.items() if fold(name) == fold(channel)), "mention")
 
     @property

@@ -59,7 +59,8 @@ def checked(block: type[Block], values: Mapping[str, Any]) -> Block:
 def explain(error: ValidationError, model: type[BaseModel], document: Document, options: frozenset[Key]) -> ConfigError:
     """Return the mistakes that pydantic found as a ConfigError, each with file and line.
 
-    ``options``: the keys that were given on the command line, not in the file.
+    ``model``: the model that refused the ``document``; ``options``: the keys that were given on the command line, not
+    in the file.
     """
     details = [detail for detail in error.errors(include_url=False) if detail["type"] != _NOT_REACHED]
     problems = [_problem(detail, model, document, options) for detail in details]

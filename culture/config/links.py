@@ -130,7 +130,11 @@ class Federation(Settings):
 def check_links(
     links: tuple[LinkConfig, ...], own_name: str, trusted_network: bool, listeners: Collection[tuple[str, int]]
 ) -> None:
-    """Raise Misfit for links that are impossible or unsafe on a server with these listeners."""
+    """Raise Misfit for links that are impossible or unsafe on a server with these listeners.
+
+    ``own_name``: the name of this server; ``trusted_network``: links to other machines may do without TLS;
+    ``listeners``: host and port of each address on which this server listens.
+    """
     names: dict[str, str] = {}
     for position, link in enumerate(links):
         wrong = _wrong_name(link, own_name, names)

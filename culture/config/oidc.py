@@ -39,7 +39,10 @@ def _issuer(text: str) -> str:
 
 
 class Classes(Settings):
-    """The values of the class claim for each user class; with none of them, a user is unknown."""
+    """For each user class, the values of the token's class claim that stand for it.
+
+    A user whose claim has none of them is of the class unknown.
+    """
 
     human: tuple[Name, ...] = ()
     agent: tuple[Name, ...] = ()

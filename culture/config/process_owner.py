@@ -100,7 +100,7 @@ class _Moved(Exception):
 def _walk(pid: int) -> str | None:
     """Return the agent's nick in the environment of a process or its nearest ancestor with one.
 
-    None if none has a nick, up to the first process that cannot be read. Raises _Moved.
+    None if none has a nick, up to the first process that cannot be read. Raises _Moved if a process ends meanwhile.
     """
     child = 0
     for _ in range(_DEEPEST):

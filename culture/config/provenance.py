@@ -31,7 +31,7 @@ def effective(loaded: Loaded[Settings]) -> list[SettingRow]:
 
 
 def has_secrets(loaded: Loaded[Settings]) -> bool:
-    """Return whether any setting of the configuration is a secret, displayed as stars."""
+    """Return whether any setting of the configuration is a secret, which is displayed as stars."""
     return any(HIDDEN in row.value and row.source != "default" for row in effective(loaded))
 
 

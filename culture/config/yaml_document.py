@@ -138,7 +138,10 @@ class _Reader:
 
 
 def unquoted(source: str) -> str:
-    """Return the hint for a line on which a channel name without quotes became a comment."""
+    """Return the hint for a line in which an unquoted channel name became a YAML comment.
+
+    ``source``: the text of the line.
+    """
     word = re.split(r"[\s,\]]", source[source.index("#") :], maxsplit=1)[0]
     return f'in YAML an unquoted # begins a comment: write "{word}" with the quotes'
 

@@ -17,8 +17,8 @@ from collections.abc import Callable
 def delay(attempt: int, first: float, longest: float, jitter: float = 0.0, chance: float = 0.0) -> float:
     """Return the seconds to wait after failure number ``attempt`` (from 0), doubled each time.
 
-    ``first`` and ``longest``: the first and the longest wait in seconds. ``jitter``: the largest part of it that is
-    left out at random; ``chance``, from 0 to 1, is the random number for this.
+    ``first`` and ``longest``: the first and the longest wait in seconds. ``jitter``: the share of a wait, from 0 to
+    1, by which it is shortened at most; ``chance``: a random number from 0 to 1, how much of that share is left out.
     """
     # From 2**60 on it is the longest pause in any case, and a float would overflow.
     return min(longest, first * 2.0 ** min(attempt, 60)) * (1.0 - jitter * chance)

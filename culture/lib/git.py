@@ -90,8 +90,9 @@ class Git:
     ) -> bytes:
         """Run git with these arguments and return its standard output; block up to ``patience`` s.
 
-        ``codes``: the exit codes that count as success; ``most_output``: the most bytes of output. Raises GitFailed for
-        another exit code, too much output or when time is up, and FileNotFoundError without the folder or git.
+        ``stdin``: its input; ``environment``: replaces or adds variables; ``codes``: the exit codes that count as
+        success; ``most_output``: the most bytes of output. Raises GitFailed for another exit code, too much output or
+        when time is up, and FileNotFoundError without the folder or git.
         """
         return _Run(self, arguments, environment or {}).output(stdin, codes, patience, most_output)
 
@@ -284,9 +285,9 @@ def _open_pipes(process: "subprocess.Popen[bytes]") -> list[IO[bytes]]:
 
 
 def _write(pipe: int, data: memoryview) -> int:
-    """Write a chunk of the data to git's input; return how many bytes need not be written again.
+    """Write a chunk of the data to git's input, and return how many bytes of it are dealt with.
 
-    These are all if git has closed its input.
+    If git has closed its input, that is all of the data.
     """
     try:
         return os.write(pipe, data[:_CHUNK])
@@ -332,9 +333,9 @@ def _read_out(process: "subprocess.Popen[bytes]", deadline: float) -> None:
 
 
 def _without_inner_repositories(arguments: Sequence[str]) -> list[str]:
-    """Return a git command with the option that keeps git out of nested repositories.
+    """Return a git command with an option that keeps git out of nested repositories.
 
-    Otherwise git would run their filters; with it git looks only at the commit that they are at.
+    Without the option git would run the filters of such a repository; with it git compares only its commit.
     """
     command, *rest = arguments
     return [command, *([_ONLY_COMMITS] if command in _ENTERS else []), *rest]

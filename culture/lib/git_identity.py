@@ -32,8 +32,8 @@ def is_configured(folder: Path) -> bool:
 
 
 def stand_in(folder: Path, name: str = TEAM, address: str = ADDRESS) -> dict[str, str]:
-    """Return variables that name us as the author of commits, if nobody else is configured.
+    """Return variables that make git name ``name`` as the author, where none is configured.
 
-    ``name`` and ``address`` are those of the author. Empty if git has a person's configured in this folder.
+    Empty if git has a name and address configured for commits in this folder.
     """
     return {} if is_configured(folder) else signature(name, address)

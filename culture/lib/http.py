@@ -45,7 +45,7 @@ def system_trust() -> ssl.SSLContext:
 
 @dataclass(frozen=True, slots=True)
 class HttpAccess:
-    """Rules for HTTP requests: where they may go, how names and certificates are checked."""
+    """Rules for HTTP requests: which addresses they may reach, and how TLS is verified."""
 
     listed: tuple[Network, ...] = ()
     """Private networks that may be called."""

@@ -59,7 +59,10 @@ class TokenBucket:
         self._at = now
 
     def take(self, count: int, limit: RateLimit, now: float) -> int:
-        """Take up to ``count`` tokens, and return how many were there: so many actions may run now."""
+        """Take up to ``count`` tokens, and return how many were there: so many actions may run now.
+
+        ``limit``: size and refill rate of the bucket; ``now``: monotonic time in seconds.
+        """
         if not limit.rate:
             return count
         tokens = self._fill(limit, now)
@@ -70,7 +73,8 @@ class TokenBucket:
     def spend(self, count: float, limit: RateLimit, now: float) -> float:
         """Take all ``count`` tokens, on credit if they are missing.
 
-        Returns the seconds until the debt is paid; 0 without debt.
+        ``limit``: size and refill rate of the bucket; ``now``: monotonic time in seconds. Returns the seconds until
+        the debt is paid; 0 without debt.
         """
         if not limit.rate:
             return 0.0
@@ -83,7 +87,10 @@ class TokenBucket:
             self._tokens += part
 
     def wait(self, limit: RateLimit, now: float) -> float:
-        """Return the seconds until the bucket has one token; 0 if it has one."""
+        """Return the seconds until the bucket has one token; 0 if it has one.
+
+        ``limit``: size and refill rate of the bucket; ``now``: monotonic time in seconds.
+        """
         if not limit.rate:
             return 0.0
         missing = 1 - self._fill(limit, now)

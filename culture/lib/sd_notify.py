@@ -9,10 +9,7 @@ log = logging.getLogger(__name__)
 
 
 def notify(*facts: str) -> None:
-    """Send states such as ``READY=1`` to systemd.
-
-    Do nothing if systemd did not start this process.
-    """
+    """Send states such as ``READY=1`` to systemd; do nothing if systemd did not start us."""
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address.startswith(("/", "@")):
         return

@@ -17,12 +17,18 @@ used now: look where you were, and go on."""
 
 
 def resume_key_prefix(member: TeamMember) -> str:
-    """Return the key prefix of prompts that tell a member to continue after a budget was raised."""
+    """Return the prefix of the keys of a member's prompts to continue after a budget was raised.
+
+    A prompt's key is its idempotency key: the member's daemon accepts each key once.
+    """
     return f"goon-{member.nick}-"
 
 
 def allowance(config: TeamConfig, state: TeamState, id: str) -> tuple[float | None, int | None]:
-    """Return the dollars and tokens that ``id`` (a task or the team) may use; None: no limit."""
+    """Return the dollars and tokens that ``id`` (a task or the team) may use; None: no limit.
+
+    A person's latest command counts, else the budget in team.yaml (``config``).
+    """
     allowed = state.allowances.get(id)
     if allowed is not None:
         return allowed
@@ -58,16 +64,19 @@ class Budget:
                     await self._release(id)
 
     def _is_fully_parked(self, id: str) -> bool:
-        """Return whether all members of ``id`` (task or team) are paused and people were informed."""
+        """Return whether all members of ``id`` (task or team) are paused and people were informed.
+
+        False if the process died in between, so that the pause has to be repeated.
+        """
         state = self._context.store.state
         return id in state.parked and all(entry.data["id"] != id for entry in state.pending(Act.PARK))
 
     def is_parked(self, member: TeamMember) -> bool:
-        """Return whether a member may not work because its task's or the team's budget is spent."""
+        """Return whether a member may not work, as the budget of its task or team is spent."""
         return bool(self._context.store.state.parked & {TEAM, member.task_id or ""})
 
     async def pause_if_parked(self, member: TeamMember) -> None:
-        """Send a member's daemon a pause if a budget is spent, for example after a restart of it."""
+        """Pause a member, as after a restart of its daemon, if its task's or team's budget is spent."""
         async with self._lock:
             if self.is_parked(member):
                 await self._order(member, "pause")
@@ -75,7 +84,8 @@ class Budget:
     async def _interrupt(self, member: TeamMember, id: str) -> None:
         """Pause a member after its current tool call because the budget of ``id`` is spent.
 
-        ``id`` is a task or the team. A prompt to continue is queued for a member that was in a turn.
+        ``id`` is a task or the team. If the member was in a turn, a prompt to continue is queued in its daemon for
+        the time after the pause.
         """
         key, text = f"{resume_key_prefix(member)}{self._context.store.state.number}", GO_ON.format(id=id)
         try:

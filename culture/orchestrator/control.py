@@ -13,7 +13,10 @@ Do = Callable[[Team, Mapping[str, object]], Awaitable[Answer]]
 
 
 class ControlSocket:
-    """Answers requests of `culture team` commands; the request ``stop`` ends the orchestrator."""
+    """Answers requests of `culture team` commands; the request ``stop`` ends the orchestrator.
+
+    The team's Unix socket calls ``answer`` for each request.
+    """
 
     def __init__(self, team: Team, stop: Callable[[], None]) -> None:
         self._team = team

@@ -39,7 +39,7 @@ Judge = Callable[[str], Awaitable[str]]
 
 @dataclass
 class Pulse:
-    """State of one member that the heartbeat keeps between two checks."""
+    """What the heartbeat stores of one member between two checks, such as when it last worked."""
 
     busy_at: float
     """When it was last busy, or was first checked."""
@@ -81,7 +81,7 @@ class Heartbeat:
         self._speakers: set[str] = set()
 
     def note_activity(self, nick: str) -> None:
-        """Record that a member wrote a message, so that its usage is read within seconds."""
+        """Record that the user ``nick`` wrote a message, so that its usage is read within seconds."""
         self._speakers.add(nick)
         self._spoke.set()
 
@@ -102,7 +102,7 @@ class Heartbeat:
             await self.check_speakers()
 
     async def check_speakers(self) -> None:
-        """Read the usage of members who wrote since this was last called, and enforce the budgets."""
+        """Read the usage of all members who wrote since the previous call, and enforce the budgets."""
         self._spoke.clear()
         speakers, self._speakers = self._speakers, set()
         members = [member for nick in speakers if (member := self._context.store.state.member(nick)) is not None]
@@ -111,7 +111,7 @@ class Heartbeat:
         await self._budget.enforce()
 
     async def note_usage(self, member: TeamMember) -> None:
-        """Read the usage of a member, which may be within a turn, and enforce the budgets."""
+        """Read a member's usage (tokens, dollars), also within a turn, and enforce the budgets."""
         now = self._context.store.state.member(member.nick)
         if now is not None and now.hired and not now.leaving:
             await self._read_usage(now)
@@ -124,9 +124,10 @@ class Heartbeat:
             asyncio.get_running_loop().call_later(AGAIN, self.note_activity, member.nick)
 
     async def beat(self) -> None:
-        """Run one heartbeat: check all members, budgets, tasks and overlaps; resume unfinished acts.
+        """Run one heartbeat: check members, budgets, tasks and overlaps; resume unfinished acts.
 
-        Notices and wiki pages that could not be sent before are sent.
+        An act is a step that the journal records as begun and not done. Notices and wiki pages that could not be sent
+        or written before are tried again.
         """
         context = self._context
         self._resume_pending()
@@ -189,7 +190,7 @@ class Heartbeat:
     async def _read_usage(self, member: TeamMember) -> Mapping[str, Any] | None:
         """Read a member's usage and check how full its context is; return its daemon's status.
 
-        None if the daemon does not answer.
+        The status is the daemon's answer to a ``status`` request; None if the daemon does not answer.
         """
         try:
             status = await self._context.read_usage(member)
@@ -227,9 +228,10 @@ class Heartbeat:
                 pulse.busy_at = self._clock()
 
     async def _wake_if_missed(self, member: TeamMember, status: Mapping[str, Any]) -> None:
-        """Prompt a member to read messages that it missed while disconnected.
+        """Prompt a member to read messages that it missed while it was disconnected.
 
-        Such messages start no turn themselves.
+        Messages that arrive late start no turn themselves. ``status``: the daemon's answer to a ``status`` request,
+        which counts them.
         """
         stale = int(status.get("stale", 0))
         if not stale or status.get("state") in IN_TURN:
@@ -239,9 +241,11 @@ class Heartbeat:
         await self._hiring.tell(member.nick, f"missed-{member.nick}-{last}-{stale}", text)
 
     async def _check_in_if_idle(self, member: TeamMember, status: Mapping[str, Any], pulse: Pulse) -> None:
-        """Prompt a member to check its channels if the small model judges it idle.
+        """Prompt a member to check its channels if the idle judge, a small model, judges it idle.
 
-        The time to the next such prompt grows with ``heartbeat_backoff`` while the member stays idle.
+        The time to the next such prompt grows with each one while the member stays idle (``heartbeat_backoff`` in
+        team.yaml). ``status``: the answer of the member's daemon to a ``status`` request; ``pulse`` counts the
+        prompts.
         """
         if status.get("state") != "idle":
             pulse.step, pulse.next_at = 0, 0.0
@@ -258,7 +262,7 @@ class Heartbeat:
         await self._hiring.tell(member.nick, key, CHECK_IN)
 
     async def is_idle(self, nick: str) -> bool:
-        """Return whether the small model judges a member idle; False if the model gives no answer."""
+        """Return whether the idle judge, a small model, judges a member idle; False without answer."""
         assert self._judge is not None
         activity = clean(self._context.rooms.recent_lines(nick), Profile.MODEL) or "(nothing)"
         try:

@@ -17,8 +17,8 @@ SYSTEM_PROMPT = "You look after a team of AI agents. Answer the question with th
 def judge(role: RoleConfig, nick: str, directory: Path) -> Judge:
     """Return a function that asks the role's model a question and returns the model's answer.
 
-    Raises ``NoBackend`` if the role's backend is unknown. The function raises ``NoAnswer`` after a timeout.
-    ``directory``: the folder in which the model's program runs.
+    ``nick``: names the judge in log messages; ``directory``: the folder in which the model's program runs. Raises
+    ``NoBackend`` if the role's backend is unknown. The returned function raises ``NoAnswer`` after a timeout.
     """
     kind = backend(role.agent)
     supervisor_type = supervisor_class(kind)

@@ -1,4 +1,4 @@
-"""Acts on messages in the team's channels: ``TASK:`` lines, words for a manager or the EM."""
+"""Acts on messages in a team's channels: ``TASK:`` lines, messages for a manager or the EM."""
 
 import logging
 from collections.abc import Mapping
@@ -67,7 +67,7 @@ class TeamInbound:
                 await self._handle_line(message, msgid, line)
 
     def _resume_waiting_task(self, message: Message) -> None:
-        """Mark a waiting task as working if a person or the EM wrote in the task's channel."""
+        """Mark the task of a message's channel as working if it waits and a person or the EM wrote."""
         task = self._task_in(message.channel)
         is_em = message.kind is UserClass.AGENT and fold(message.sender) == fold(self._context.em)
         may_answer = message.kind is UserClass.HUMAN or is_em
@@ -90,7 +90,10 @@ class TeamInbound:
             await self._refuse(message, msgid, about, str(why))
 
     async def _refuse(self, message: Message, msgid: str, about: TeamTask | None, why: str) -> None:
-        """Post why a ``TASK:`` line was refused; if a member wrote it, prompt that member."""
+        """Post why a ``TASK:`` line was refused; if a member wrote it, prompt that member.
+
+        ``msgid``: the id of the line, one of several in ``message``; ``about``: the task that it is about, if any.
+        """
         key, line = f"refused-{msgid}", " ".join(message.text.split())[:_LONGEST_LINE]
         prefix = f"[{about.id}] " if about else ""
         author = self._author(message)
@@ -127,7 +130,10 @@ class TeamInbound:
                 self._task_end.report(id, how, text, message.sender, msgid)
 
     def _request_worker(self, message: Message, msgid: str, task: TeamTask, role: str, text: str) -> None:
-        """Record that a worker was requested for a task, then hire it in the background."""
+        """Record that a worker was requested for a task, then hire it in the background.
+
+        ``msgid``: the id of the ``TASK:`` line, one of several in ``message``; ``text``: the worker's instruction.
+        """
         by, place = message.sender, message.channel
         data = {"key": msgid, "msgid": msgid, "id": task.id, "role": role, "text": text, "by": by, "place": place}
         self._context.store.intend(Act.WANTED, **data)
@@ -156,7 +162,8 @@ class TeamInbound:
     async def _prompt_not_hired(self, data: Mapping[str, Any], why: str) -> None:
         """Prompt the task's manager that a requested worker was not hired, and ``why``.
 
-        Without a mention the manager may not read its channel.
+        A message in the channel that does not mention the manager may start no turn of it. ``data``: the journal's
+        data of the request.
         """
         task = self._context.store.state.tasks[data["id"]]
         if task.manager is not None and not task.stage.is_over:
@@ -165,7 +172,7 @@ class TeamInbound:
             await self._hiring.tell(task.manager, f"nobody-{data['key']}", text, task.channel)
 
     async def confirm_hire(self, member: TeamMember, place: str) -> None:
-        """Post in the channel ``place`` that a member was hired, and follow the member's work."""
+        """Post in the channel ``place`` that a member was hired, and watch for the end of its work."""
         rooms, key = self._context.rooms, member.wanted
         text = f"hired {member.nick} as {member.role}"
         await rooms.say_once(f"hired {key}", text, place, reply_to=key.partition("/")[0])
@@ -176,7 +183,8 @@ class TeamInbound:
     def _wake(self, member: TeamMember, message: Message, msgid: str, text: str) -> None:
         """Prompt a member with a message, unless an IRC mention in it already started a turn.
 
-        ``text``: the part of the message that is for the member; ``msgid``: the id of that part.
+        ``text``: the part of the message that is for the member; ``msgid``: the id of that part, so that it counts
+        once.
         """
         if fold(member.nick) in map(fold, message.mentions):
             return
@@ -190,7 +198,10 @@ class TeamInbound:
             self._context.jobs.start(key, self._hiring.tell(member.nick, key, order, place))
 
     async def _forward(self, message: Message) -> None:
-        """Prompt the channel's manager or the EM with a person's message that mentions nobody."""
+        """Prompt the task's manager, or the EM, with a person's message that mentions nobody.
+
+        Outside of a task's channel the EM is prompted.
+        """
         if message.kind is not UserClass.HUMAN or message.mentions:
             return
         task, state = self._task_in(message.channel), self._context.store.state
@@ -200,7 +211,7 @@ class TeamInbound:
             self._wake(member, message, message.msgid, message.text)
 
     def _is_team_channel(self, channel: str) -> bool:
-        """Return whether a channel belongs to this team; False for #errors, shared by all teams."""
+        """Return whether a channel is one of this team; False for #errors, which all teams share."""
         return self._em_of(channel) is not None or self._task_in(channel) is not None
 
     def _em_of(self, channel: str) -> str | None:
@@ -212,7 +223,8 @@ class TeamInbound:
     async def _ignore(self, message: Message, about: TeamTask | None) -> None:
         """Report a ``TASK:`` line whose author may not write it, once a day per agent.
 
-        If the author is a member, it is prompted whom to ask.
+        If the author is a member, that member is prompted whom to ask. ``about``: the task that the line is about, if
+        any.
         """
         log.warning("%s (%s) may not say %r in %s", message.sender, message.kind, message.text, message.channel)
         who = fold(message.sender) if message.kind is UserClass.AGENT else "a stranger"

@@ -45,7 +45,7 @@ class ReadCursor:
         self._book = book
 
     def load(self) -> ReceiveMark | None:
-        """Return the mark of the last handled message; None if none was ever stored."""
+        """Return the position (latest msgids and time) up to which messages were handled, or None."""
         try:
             data = json.loads(self._file.read_text(encoding="utf-8"))
             return ReceiveMark(tuple(data["msgids"]), datetime.fromisoformat(data["time"]))
@@ -57,7 +57,7 @@ class ReadCursor:
         return msgid in self._book.state.handled
 
     def save(self, mark: ReceiveMark | None) -> None:
-        """Store that every message up to ``mark`` was handled; without a mark, nothing is stored."""
+        """Store that every message up to the position ``mark`` was handled; None stores nothing."""
         if mark is None:
             return
         replace_file(self._file, json.dumps({"msgids": mark.msgids, "time": mark.time.isoformat()}))
@@ -114,7 +114,7 @@ class TeamRooms:
         return await self._waiting.get()
 
     def mark_handled(self) -> None:
-        """Store the read cursor if every message returned by ``next`` was handled and none waits."""
+        """Store that the messages returned by ``next`` are handled, unless further ones are pending."""
         # While a catch-up is pending, older messages are missing: a newer mark would skip them for ever.
         if self._waiting.empty() and not self.irc.is_behind:
             self._cursor.save(self.irc.mark)
@@ -175,9 +175,10 @@ class TeamRooms:
                 return
 
     async def say_once(self, key: str, text: str, *channels: str, reply_to: str = "") -> None:
-        """Send a notice to each of the channels, unless one with this key was sent before.
+        """Send a notice to each of the channels, unless one with the same ``key`` was sent before.
 
-        The key is kept in the journal, so this holds across restarts.
+        Keys are kept in the journal, so this holds across restarts. ``reply_to``: the id of the message that it
+        answers.
         """
         if key in self._book.state.announced:
             return
@@ -186,7 +187,10 @@ class TeamRooms:
             await self.say(channel, text, reply_to)
 
     async def publish_task(self, key: str, fact: Mapping[str, Any]) -> None:
-        """Publish a fact about the task ``key`` in the server's ledger, if the fact has changed."""
+        """Publish a fact about a task in the server's ledger, if the fact has changed.
+
+        ``key``: the task's id; ``fact``: its fields.
+        """
         text = json.dumps({name: _short(value) for name, value in fact.items()}, ensure_ascii=False)
         if self._published.get(key) == text:
             return
@@ -226,9 +230,10 @@ class TeamRooms:
 
 
 def _move_to_end(entries: dict[str, Entry], nick: str, new: Entry) -> Entry:
-    """Return a speaker's entry (``new`` if there is none), moved to the end of ``entries``.
+    """Return the entry of the speaker ``nick`` and move it to the end of ``entries``.
 
-    If there are too many, the entry of the speaker who was silent longest is dropped.
+    ``new`` is added if there is none. If there are too many entries, that of the speaker who was silent longest is
+    dropped.
     """
     entry = entries[nick] = entries.pop(nick, new)
     if len(entries) > _MOST_SPEAKERS:
@@ -237,7 +242,7 @@ def _move_to_end(entries: dict[str, Entry], nick: str, new: Entry) -> Entry:
 
 
 def split_requests(text: str) -> Iterator[str]:
-    """Iterate over the ``TASK:`` requests of a message; each extends to the next request."""
+    """Yield the requests of a message: each begins with ``TASK:`` and ends before the next."""
     starts = [match.start() for match in _REQUEST.finditer(text)]
     for start, end in pairwise([*starts, len(text)]):
         yield text[start:end].strip()

@@ -39,7 +39,8 @@ def next_name(
 ) -> str:
     """Return the first name that is not in ``used`` and for which ``has_traces`` is False.
 
-    Raises ``NoNames`` if ``names`` is empty.
+    Without such a name, names with a number follow: ``Ramona2``. ``has_traces``: whether files of a former member
+    with that name exist. Raises ``NoNames`` if ``names`` is empty.
     """
     for name in next_names(names, used):
         if not has_traces(name):
@@ -48,7 +49,7 @@ def next_name(
 
 
 def next_names(names: Sequence[str], used: Collection[str]) -> Iterator[str]:
-    """Iterate over the unused names in order, then over those with a number: ``Ramona2``."""
+    """Yield the names not in ``used``, then without end those with a number: ``Ramona2``."""
     folded = {fold(name) for name in used}
     for round in count(1) if names else ():
         for name in names:
@@ -68,9 +69,10 @@ def one_at_a_time(folder: Path) -> Iterator[None]:
 
 
 def names_of_other_teams(folder: Path, server: str, past: bool = False) -> Iterator[str]:
-    """Iterate over the member names in use in other teams of a server.
+    """Yield the names that members of other teams on a server have.
 
-    ``past`` adds the names of former members.
+    ``folder``: this team's folder, beside the others; ``server``: the server's short name; ``past`` adds former
+    members.
     """
     prefix = fold(f"{server}-")
     for journal in folder.parent.glob(f"*/{JOURNAL}"):

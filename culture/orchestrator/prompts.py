@@ -29,9 +29,9 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 
 
 def load(project: Path, role: str, values: Mapping[str, str]) -> str:
-    """Return a role's prompt with placeholders filled in.
+    """Return a role's prompt with its placeholders replaced by ``values``.
 
-    The prompt of a worker begins with the part that all workers have in common.
+    It is read from the project's own file, else from ours; a worker's begins with the part that all workers share.
     """
     texts = [_read(project, role)]
     if role in ROLES[2:]:
@@ -85,9 +85,10 @@ class PromptLimit:
         self._prompts = SlidingWindow()
 
     def take(self, nick: str) -> str | None:
-        """Count one more prompt of a member, and return the text to append to it, usually "".
+        """Count one more prompt of a member, and return the text to append to it.
 
-        Returns None if the member has had as many prompts as allowed.
+        The text says that the prompt is the last for an hour; else it is "". Returns None if the member has had as
+        many prompts as allowed.
         """
         member, now = fold(nick), time.monotonic()
         count = self._prompts.count(member, WITHIN, now)

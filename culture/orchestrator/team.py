@@ -1,4 +1,4 @@
-"""The team: builds its objects and runs its loops (the founding text: the supervisor)."""
+"""The team: builds the orchestrator's objects and runs its loops."""
 
 import asyncio
 import logging
@@ -100,7 +100,7 @@ class Team:
     async def spawn_agent(self, role: str, task_id: str, text: str, by: str = "a person") -> TeamMember:
         """Hire a worker for a task and return it; ``NotHired`` if there is no such task.
 
-        ``text``: the worker's instruction; ``by``: who requested it.
+        ``role``: such as ``implementer``; ``text``: the worker's instruction; ``by``: who requested it.
         """
         if task_id not in self.context.store.state.tasks:
             raise NotHired(f"there is no task {task_id}")
@@ -109,7 +109,10 @@ class Team:
         return member
 
     async def allow(self, id: str, usd: float | None = None, tokens: int | None = None) -> None:
-        """Set the total budget of a task or the team (``id``) as a person commanded; None: no limit."""
+        """Set the total budget of ``id`` (a task or the team) as a person commanded.
+
+        ``usd``: dollars; None: no limit. Members that were paused for a spent budget resume if it allows.
+        """
         self.context.store.done(Act.ALLOWANCE, id=id, usd=usd, tokens=tokens)
 
         await self.budget.enforce()

@@ -40,7 +40,10 @@ class Interrupts:
         self._is_over = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal: the first raises KeyboardInterrupt, or waits while signals are held back."""
+        """Handle a signal: the first raises KeyboardInterrupt, or waits while signals are held back.
+
+        The parameters are those of each signal handler.
+        """
         if self._is_held:
             self._is_pending = True
         elif not self._is_over:

@@ -52,7 +52,7 @@ def end(pid: int, is_same: Callable[[], bool], timeout: float, number: signal.Si
 
 
 def send(handle: int, number: signal.Signals) -> None:
-    """Send a signal to the process of the pidfd ``handle``; do nothing if it has exited."""
+    """Send the signal ``number`` to the process of the pidfd ``handle``, unless it has exited."""
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, number)
 

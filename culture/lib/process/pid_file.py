@@ -67,7 +67,7 @@ class PidFile(Generic[NoteT]):
         self._lock.acquire(str(self.note))
 
     def change(self, **changed: Any) -> None:
-        """Change these fields of the note in the pid file, which other processes read."""
+        """Set these fields of the note in the pid file, which other processes read."""
         self.note = replace(self.note, **changed)
         self._lock.write(str(self.note))
 

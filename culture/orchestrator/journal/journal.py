@@ -68,7 +68,7 @@ class TeamJournal:
         self._handle = -1
 
     def read(self) -> list[JournalEntry]:
-        """Return the entries of the journal; what follows its last complete line is cut off."""
+        """Return the entries of the journal, and truncate the file after its last complete line."""
         try:
             text = self._file.read_bytes()
         except FileNotFoundError:
@@ -84,7 +84,8 @@ class TeamJournal:
     def write(self, at: float, what: str, phase: Phase, data: Mapping[str, Any]) -> JournalEntry:
         """Append an entry to the journal, fsync it, and return it.
 
-        Raises ``OSError``, with nothing written, if that fails. ``at``: seconds since 1970.
+        ``at``: seconds since 1970; ``what``: the kind of act, ``phase``: whether it is to be done, done or failed;
+        ``data``: what is needed to perform it. Raises ``OSError``, with nothing written, if the write fails.
         """
         entry = JournalEntry(self._next, at, what, phase, dict(data))
         line = _line(entry)
@@ -102,7 +103,7 @@ class TeamJournal:
         return entry
 
     def restart(self, after: int) -> None:
-        """Empty the journal, because all entries up to number ``after`` are in the snapshot."""
+        """Empty the journal's file: the snapshot contains all entries up to number ``after``."""
         self.close()
         sync_directory(self._file.parent)
         _shorten(self._file, 0)

@@ -25,9 +25,9 @@ def replay(entries: Iterable[JournalEntry], state: TeamState | None = None) -> T
 
 
 def apply_entry(state: TeamState, entry: JournalEntry) -> TeamState:
-    """Return the state after one more entry; an entry of an unknown kind changes little.
+    """Return the state after one more journal entry.
 
-    Even then the entry's number, the open act and the handled message are recorded.
+    An entry of an unknown kind changes only its number, the open acts and the handled messages.
     """
     open_now = dict(state.open)
     if entry.phase is Phase.INTEND:
@@ -93,7 +93,10 @@ def _on_shift_intended(state: TeamState, data: Mapping[str, Any]) -> TeamState:
 
 
 def _on_shifted(state: TeamState, data: Mapping[str, Any]) -> TeamState:
-    """Reset context and session of a member that keeps its name in a shift change (the EM)."""
+    """Return the state with context and session of the EM reset, after its shift change.
+
+    Other members change their name in a shift change; the EM keeps it.
+    """
     return _change_member(state, data["nick"], wrapping_up=False, context_pct=None, session_id=None)
 
 
@@ -151,9 +154,9 @@ def _is_permanent(state: TeamState, key: str) -> bool:
 
 
 def _latest(keys: Mapping[str, None], *new: str, spared: Callable[[str], bool] = lambda key: False) -> dict[str, None]:
-    """Return ``keys`` plus the keys ``new``, as a dictionary.
+    """Return ``keys`` plus the keys ``new``, as a dictionary (an ordered set).
 
-    If there are too many, only the latest half and those that ``spared`` selects are kept.
+    If there are too many, the oldest half is dropped, except keys for which ``spared`` returns True.
     """
     keys = {**keys, **dict.fromkeys(new)}
     if len(keys) <= MOST:

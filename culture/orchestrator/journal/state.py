@@ -173,7 +173,7 @@ class TeamState:
         return [task for task in self.tasks.values() if not task.stage.is_over]
 
     def before(self, id: str) -> list[TeamTask]:
-        """Return the tasks that take precedence over the task ``id``.
+        """Return the tasks that have precedence over the task ``id`` when it asks for a free place.
 
         They are those that have a worktree, and those accepted before it.
         """
@@ -182,7 +182,7 @@ class TeamState:
         return [task for task in self.live_tasks() if task.id != id and (task.worktree or task.id in earlier)]
 
     def pending(self, what: Act) -> list[JournalEntry]:
-        """Return the journal's entries of acts of a kind that were intended and are not yet done."""
+        """Return the journal entries of acts of a kind that were intended and are not done."""
         return [entry for entry in self.open.values() if entry.what == what]
 
     def tokens(self) -> int:
@@ -204,9 +204,9 @@ class TeamState:
         return (task.tokens if task else 0) + sum(member.tokens for member in self.team_of(id))
 
     def next_id(self, slug: str, highest: int = 0) -> str:
-        """Return the id of the next task, such as ``demo-7``.
+        """Return the id of the next task, such as ``demo-7``: the team's short name and a number.
 
-        Its number is one above ``highest`` and all task numbers in use.
+        ``slug``: the team's short name. The number is one above ``highest`` and all task numbers in the state.
         """
         ids = [*self.tasks, *(entry.data["id"] for entry in self.pending(Act.TASK))]
         return f"{slug}-{1 + max(highest, *(int(id.rpartition('-')[2]) for id in ids), 0)}"

@@ -94,7 +94,8 @@ class MemberDaemons:
     async def call(self, nick: str, verb: str, patience: float | None = None, **fields: Any) -> dict[str, Any]:
         """Send a request to a member's daemon and return its answer; ``NoAnswer`` if there is none.
 
-        ``patience``: how many seconds to wait (None: the usual time); ``fields``: the data of the request.
+        ``verb``: the kind of request; ``fields``: its data; ``patience``: how many seconds to wait (None: the usual
+        time).
         """
         try:
             answer = await calling.call(nick, verb, fields, PATIENCE if patience is None else patience)

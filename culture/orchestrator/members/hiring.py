@@ -37,8 +37,8 @@ class MemberHiring:
     ) -> TeamMember:
         """Hire a member and return it; ``NotHired`` if that fails.
 
-        ``order``: its first prompt. ``msgid``: the message that asked for it. ``name``: its name, else the next free
-        one.
+        ``role``: such as ``implementer``; ``task``: the task it works on, None only for the EM; ``order``: its first
+        prompt; ``msgid``: the message that asked for it; ``name``: its name, else the next free one.
         """
         nick = self.intend(role, task, order, msgid, name)
         return await self.settle(nick)
@@ -54,7 +54,8 @@ class MemberHiring:
     ) -> str:
         """Record that a member is to be hired, and return its nick; from then on the name is in use.
 
-        ``instead`` marks the successor of another member, for which the limits of the team are not checked.
+        The parameters are those of ``hire``. ``instead`` marks the successor of another member, for which the limits
+        of the team are not checked.
         """
         context = self._context
         if not instead:
@@ -121,7 +122,7 @@ class MemberHiring:
     async def _give_up(self, member: TeamMember, why: str) -> None:
         """Undo the failed hire of a member: end its daemon and revoke its credentials.
 
-        A member whose hire is complete is left as it is, for recovery.
+        A member whose hire is complete is left as it is, for recovery. ``why``: the reason, for the journal.
         """
         context = self._context
         if member.hired:
@@ -133,7 +134,7 @@ class MemberHiring:
         context.roster.write(context.store.state)
 
     async def give(self, nick: str, key: str, text: str, place: str | None = None, wrap_up: bool = False) -> None:
-        """Give a member a prompt, unless it already got one with this ``key``.
+        """Give a member a prompt, unless its daemon already accepted one with this ``key``.
 
         ``NoAnswer`` if its daemon does not accept the prompt, which then stays pending for ``catch_up``. The closing
         text is posted to the channel ``place``. ``wrap_up``: the prompt tells the member that its context is nearly
@@ -148,9 +149,10 @@ class MemberHiring:
         self._context.store.done(Act.PROMPT, nick=nick, key=key, **({"wrap_up": True} if wrap_up else {}))
 
     async def _send_prompt(self, nick: str, key: str, text: str, place: str | None) -> None:
-        """Send a prompt to a member; the closing text goes to the channel ``place``, if not None.
+        """Send a prompt to a member's daemon, which ignores a ``key`` that it already has.
 
-        If the daemon refuses the channel, the prompt is sent without one.
+        The closing text goes to the channel ``place``, if not None. If the daemon refuses that channel, the prompt is
+        sent without one.
         """
         call = self._context.daemons.call
         if place is None:
@@ -167,9 +169,10 @@ class MemberHiring:
     def promise(
         self, nick: str, key: str, text: str, place: str | None = None, wrap_up: bool = False, msgid: str = ""
     ) -> bool:
-        """Record that a member is to get a prompt; return False if the key was recorded before.
+        """Record that a member is to get a prompt; return False if ``key`` was recorded before.
 
-        ``msgid``: the message that caused the prompt; it then counts as handled.
+        ``place``: the channel for the closing text; ``wrap_up``: the prompt says that the context is nearly full;
+        ``msgid``: the message that caused the prompt, which then counts as handled.
         """
         state = self._context.store.state
         if key in state.prompts or any(entry.data["key"] == key for entry in state.pending(Act.PROMPT)):
@@ -208,7 +211,10 @@ class MemberHiring:
                 await self.give(nick, data["key"], data["text"], data.get("place"), data.get("wrap_up", False))
 
     async def tell(self, nick: str, key: str, text: str, place: str | None = None) -> bool:
-        """Give a member a prompt; return whether its daemon accepted it. A failure is only logged."""
+        """Give a member a prompt; return whether its daemon accepted it. A failure is only logged.
+
+        ``key``: a second prompt with the same key is ignored; ``place``: the channel for the closing text.
+        """
         try:
             await self.give(nick, key, text, place)
         except NoAnswer as why:
@@ -217,7 +223,10 @@ class MemberHiring:
         return True
 
     async def prompt_em(self, key: str, text: str, place: str | None = None) -> None:
-        """Give the EM a prompt, unless the EM already got one with this ``key``."""
+        """Give the EM a prompt, unless the EM already got one with this ``key``.
+
+        ``place``: the channel for the closing text.
+        """
         em = self._context.store.state.em
         if em is not None:
             await self.tell(em.nick, key, text, place)
@@ -225,7 +234,8 @@ class MemberHiring:
     async def retire(self, nick: str, why: str, heir: str = "") -> None:
         """End a member: its credentials are revoked, its usage still counts, its name is not reused.
 
-        The member's pending prompts pass to ``heir``, the nick of its successor, unless that is empty.
+        The member's pending prompts pass to ``heir``, the nick of its successor, unless that is empty. ``why``: the
+        reason, for the journal.
         """
         context = self._context
         async with self._turns[fold(nick)]:

@@ -52,7 +52,7 @@ class ContextTracker:
 
     @property
     def fill(self) -> Fill:
-        """Return what the fill calls for: a shift change, a warning, or nothing."""
+        """Return what the fill of the context calls for: a shift change, a warning, or nothing."""
         if self.pct >= self.threshold_pct:
             return Fill.SHIFT
         return Fill.WARN if self.pct >= self.warn_pct else Fill.ROOM
@@ -77,7 +77,7 @@ class PromptResult:
 
 @dataclass
 class AgentSession:
-    """The session of a member's agent; the member's daemon holds the conversation."""
+    """A member's conversation with its model, which the member's daemon holds."""
 
     name: str
     model: str
@@ -109,9 +109,9 @@ class AgentSession:
     async def send(self, text: str, key: str | None = None, place: str | None = None) -> PromptResult:
         """Give the agent a prompt and return the result once the turn is over; one prompt at a time.
 
-        A prompt with a ``key`` is given once: when it is sent again, also by another process, this only waits for its
-        end, also while the daemon restarts. The closing text is posted to the channel ``place``. Raises ``NoAnswer``
-        if the turn does not end in time.
+        The daemon accepts each ``key`` once: a prompt that is sent again, also by another process or while the daemon
+        restarts, is not repeated, and its result is returned. The closing text is posted to the channel ``place``.
+        Raises ``NoAnswer`` if the turn does not end in time.
         """
         async with self._lock:
             result = await self._wait_for_end(text, key or str(uuid4()), place)

@@ -1,4 +1,4 @@
-"""Recovery: restarts a member that is gone with its session, or replaces it by another."""
+"""Recovery: restarts a member whose process is gone, with its session, or replaces it."""
 
 import logging
 import time
@@ -19,7 +19,7 @@ WINDOW = 600.0
 
 
 class MemberRecovery:
-    """Restarts members that are gone, a limited number of times, and then replaces them."""
+    """Restarts members whose processes are gone, a limited number of times, then replaces them."""
 
     def __init__(
         self,
@@ -40,9 +40,10 @@ class MemberRecovery:
         self._tries: defaultdict[str, deque[float]] = defaultdict(deque)
 
     async def bring_back(self, member: TeamMember, why: str) -> bool:
-        """Restart a gone member in its worktree, with its session; return whether it runs.
+        """Restart a member whose process is gone, in its worktree; return whether it runs.
 
-        If that fails, or was tried too often, the member is replaced. ``why``: what happened to it, for the report.
+        The member continues its session. If that fails, or was tried too often, the member is replaced. ``why``: what
+        happened to the process, for the report.
         """
         if not self._context.daemons.is_running(member.nick) and not self._may_try(member.nick):
             await self.replace(member, f"{why}, again and again")
@@ -56,10 +57,10 @@ class MemberRecovery:
         return True
 
     async def replace(self, member: TeamMember, why: str) -> None:
-        """Report that a member is lost, and replace it by another (O18, O30).
+        """Report that a member is lost, and hire another in its place (requirements O18, O30).
 
         Nothing is done if the member is retiring. After too many replacements the task is given up, or the worker
-        retired.
+        retired. ``why``: what happened to the member, for the report.
         """
         now = self._context.store.state.member(member.nick)
         if now is None or now.leaving:

@@ -51,7 +51,7 @@ class MemberConfigs:
         replace_file(self.file, json.dumps(data, ensure_ascii=False, indent=1))
 
     def placeholders(self, member: TeamMember, state: TeamState) -> dict[str, str]:
-        """Return the values of the placeholders in a member's role prompt, by name."""
+        """Return the values of placeholders such as ``{name}`` in a member's role prompt, by name."""
         config, task = self._config, state.tasks.get(member.task_id or "")
         return {
             "name": member.name,
@@ -99,7 +99,10 @@ class MemberConfigs:
         return file
 
     def mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
-        """Return the MCP servers of a member by name (O07): the wiki and the bridge, if configured."""
+        """Return a member's MCP servers by name, if configured: the wiki and the bridge (O07).
+
+        Each value is the server's entry in the format of MCP configuration files.
+        """
         urls = {"dev-wiki": self._config.wiki_mcp_url, "irc-bridge": self._config.mcp_bridge_url}
         return {name: {"type": "http", "url": _as_nick(url, nick)} for name, url in urls.items() if url}
 

@@ -52,7 +52,8 @@ class Shift:
     def begin(self, member: TeamMember, why: str, asked: bool = True) -> None:
         """Start the shift change of a member in the background, unless one is under way.
 
-        ``asked`` False: the member gets no hand-off prompt, since it cannot answer.
+        ``why``: the reason, for the announcement. ``asked`` False: the member gets no hand-off prompt, since it
+        cannot answer.
         """
         if self.is_open(member.nick) or member.leaving:
             return
@@ -121,11 +122,17 @@ class Shift:
         await context.wiki.update_sprint(context.store.state)
 
     def _is_parked(self, data: Mapping[str, Any]) -> bool:
-        """Return whether the budget of the task or the team is spent: then the shift change waits."""
+        """Return whether the budget of the task or the team is spent: then the shift change waits.
+
+        ``data``: the journal's data of the change.
+        """
         return bool(self._context.store.state.parked & {TEAM, data["task"] or ""})
 
     async def _prompt_handoff(self, data: Mapping[str, Any]) -> None:
-        """Prompt the member to write its hand-off page, and wait for the end of that turn."""
+        """Prompt the member to write its hand-off page, and wait for the end of that turn.
+
+        ``data``: the journal's data of the change, which names the member.
+        """
         context, key = self._context, f"handoff-{data['page'].replace('/', '-')}"
         member = context.store.state.member(data["nick"])
         if member is None or member.leaving or not context.daemons.is_running(member.nick):
@@ -164,7 +171,10 @@ class Shift:
         self._followup.follow(await self._hiring.settle(nick))
 
     async def _clear_em(self, data: Mapping[str, Any]) -> None:
-        """Give the EM a new session under the same name, and prompt it to read the hand-off page."""
+        """Give the EM a new session under the same name, and prompt it to read the hand-off page.
+
+        ``data``: the journal's data of the change.
+        """
         context, key = self._context, f"anew-{data['page'].replace('/', '-')}"
         if not data["asked"] and key not in context.store.state.prompts:
             await context.daemons.stop(data["nick"])
@@ -179,7 +189,11 @@ class Shift:
         )
 
     async def _build_page(self, data: Mapping[str, Any], task: TeamTask | None) -> str:
-        """Return a hand-off page written from what the orchestrator knows, without the member (I21)."""
+        """Return a hand-off page, built from the orchestrator's records (requirement I21).
+
+        It stands in for the page that the member should have written. ``data``: the journal's data of the change;
+        ``task``: the member's task.
+        """
         lines = [f"# Hand-off of {data['name']}, {data['role']}", "", f"Written by the team: {data['why']}."]
         lines += ["", "## What they were given", "", data["order"] or "(nothing)"]
         if recent := self._context.rooms.recent_lines(data["nick"]):

@@ -22,7 +22,7 @@ _PAUSE = 5.0
 
 
 class UsageWatch:
-    """Runs one task per member that watches the member's usage."""
+    """Runs one asyncio task per member that watches the member's usage."""
 
     def __init__(self, context: TeamContext, on_usage: Callable[[TeamMember], Awaitable[object]]) -> None:
         self._context = context

@@ -24,18 +24,24 @@ class WorkerFollowup:
         self._hiring = hiring
 
     def follow_all(self) -> None:
-        """Follow every hired worker, including successors and workers from before a restart."""
+        """Watch every hired worker, including successors and workers from before a restart."""
         for member in self._context.store.state.members.values():
             if member.hired and not member.leaving:
                 self.follow(member)
 
     def follow(self, member: TeamMember) -> None:
-        """Wait in the background for a worker's end; prompt the manager unless the worker told it."""
+        """Wait in the background for the end of a worker's turn, and prompt its manager.
+
+        There is no prompt if the worker has mentioned its manager itself.
+        """
         if member.role in ROLES[2:] and self._key(member) not in self._context.store.state.announced:
             self._context.jobs.start(f"follow {member.nick}", self._follow(member))
 
     async def report_lost(self, member: TeamMember, why: str) -> None:
-        """Prompt the manager that a worker is gone before it finished, and has no successor."""
+        """Prompt the manager that a worker is gone before it finished, and has no successor.
+
+        ``why``: what happened to the worker.
+        """
         task = self._context.store.state.tasks.get(member.task_id or "")
         if member.role not in ROLES[2:] or task is None or task.manager is None or task.stage.is_over:
             return
@@ -67,7 +73,7 @@ class WorkerFollowup:
             await asyncio.sleep(_MARGIN)
 
     def _resume_prompt(self, member: TeamMember) -> str | None:
-        """Return the key of the latest prompt to continue after a budget was raised, or None."""
+        """Return the key of a worker's latest prompt to continue after a raised budget, or None."""
         state = self._context.store.state
         keys = [*state.prompts, *(entry.data["key"] for entry in state.pending(Act.PROMPT))]
         return next((key for key in reversed(keys) if key.startswith(resume_key_prefix(member))), None)
@@ -75,7 +81,8 @@ class WorkerFollowup:
     async def _inform_manager(self, member: TeamMember, key: str, text: str) -> bool:
         """Prompt the manager that a worker has ended its turn, unless a mention already said so.
 
-        Returns False while the task has no manager; True also if the task is over.
+        ``key``: the prompt's key, which is accepted once; ``text``: the worker's closing text. Returns False while
+        the task has no manager; True also if the task is over.
         """
         task = self._context.store.state.tasks.get(member.task_id or "")
         if task is None or task.stage.is_over:

@@ -18,10 +18,10 @@ async def git(
     codes: Sequence[int] = (0,),
     patience: float = PATIENCE,
 ) -> str:
-    """Run git in ``folder`` and return what it prints.
+    """Run git in ``folder`` and return its standard output.
 
     ``GitFailed`` for an exit code that is not in ``codes``. ``as_person`` commits with the person's name and
-    signature instead of the team's. ``patience``: time limit in seconds.
+    signature instead of the team's. ``environment``: additional variables; ``patience``: time limit in seconds.
     """
     runner = Git(folder, in_project(folder, as_person), {} if as_person else QUIET)
     printed = await runner.run_in_thread(
@@ -31,9 +31,9 @@ async def git(
 
 
 async def is_true(folder: Path, *arguments: str) -> bool:
-    """Run git; return True for the exit code 0 and False for 1 (``merge-base --is-ancestor``).
+    """Run a git command that tests something; return True for exit code 0 and False for 1.
 
-    Any other code raises ``GitFailed``.
+    An example is ``merge-base --is-ancestor``. Any other code raises ``GitFailed``.
     """
     try:
         await git(folder, *arguments)
@@ -53,5 +53,5 @@ async def commit_of(folder: Path, name: str) -> str | None:
 
 
 def readable(text: str) -> str:
-    """Return git's output as valid Unicode, with undecodable bytes replaced."""
+    """Return text from git's output as valid Unicode, with undecodable bytes replaced."""
     return text.encode(errors="surrogateescape").decode(errors="replace")

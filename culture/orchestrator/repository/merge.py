@@ -50,7 +50,10 @@ async def main_branch(project: Path, configured: str | None = None) -> str:
 
 
 async def summary(project: Path, task: str, target: str) -> str:
-    """Return a text to read before merging: commits of a task's branch, and changed files."""
+    """Return a text to read before merging: commits of a task's branch, and changed files.
+
+    ``target``: the branch to merge into.
+    """
     branch = await _branch(project, task)
     commits = await git(project, "log", "--no-color", "--format=%h %an: %s", f"{target}..{branch}")
     if not commits:
@@ -59,19 +62,19 @@ async def summary(project: Path, task: str, target: str) -> str:
 
 
 async def diff(project: Path, task: str, target: str) -> str:
-    """Return the diff between ``target`` and a task's branch, from where the branch began."""
+    """Return the diff of a task's branch since it left the branch ``target``."""
     return await git(project, "diff", "--no-color", f"{target}...{await _branch(project, task)}")
 
 
 async def conflicts(project: Path, one: str, other: str) -> tuple[str, ...]:
-    """Return the files that would have conflicts if these two commits were merged."""
+    """Return the files that have conflicts if the commits ``one`` and ``other`` are merged."""
     text = await git(project, "merge-tree", "--write-tree", "--name-only", "-z", one, other, codes=(0, 1))
     _tree, *rest = text.split("\0")
     return tuple(dict.fromkeys(name for name in rest[: rest.index("")] if name)) if "" in rest else ()
 
 
 async def merge(worktrees: Worktrees, task: str, target: str, message: str) -> MergeResult:
-    """Merge a task's branch into the branch ``target``.
+    """Merge a task's branch into the branch ``target``, with the commit text ``message``.
 
     If that is refused, ``NotMerged`` is raised, and everything is left as it was.
     """
@@ -108,9 +111,10 @@ async def merge(worktrees: Worktrees, task: str, target: str, message: str) -> M
 async def _merge_in_checkout(
     project: Path, before: str, theirs: str, task: str, target: str, message: str, signature: Mapping[str, str]
 ) -> str:
-    """Merge in the project's folder and return the new commit.
+    """Merge in the project's folder, which has ``target`` checked out; return the new commit.
 
-    Raises ``NotMerged`` if the folder has edits, or if the merge fails; then the folder is restored.
+    ``before`` and ``theirs``: the commits of ``target`` and of the task's branch; ``signature``: git's environment
+    for the commit. Raises ``NotMerged`` if the folder has edits, or if the merge fails; then the folder is restored.
     """
     if await commit_of(project, "MERGE_HEAD") or await commit_of(project, "CHERRY_PICK_HEAD"):
         raise NotMerged(f"{project} is in the middle of a merge of yours: end it with git commit or git merge --abort")
@@ -163,9 +167,10 @@ async def _hidden_edits(project: Path) -> list[str]:
 
 
 async def _overwritten_files(project: Path, before: str, tree: str) -> list[str]:
-    """Return the files outside git that a merge with the result ``tree`` would overwrite.
+    """Return the files outside git that a merge would overwrite, such as ignored ones.
 
-    Git itself does not protect ignored files.
+    ``before``: the commit that is checked out; ``tree``: the merge's result. Git itself does not protect ignored
+    files.
     """
     tracked = set((await git(project, "ls-files", "-z")).split("\0"))
     added = await git(project, "diff", "--no-renames", "--name-only", "--diff-filter=A", "-z", before, tree)
@@ -197,7 +202,8 @@ async def _merge_without_checkout(
 ) -> str:
     """Merge into a branch that is checked out nowhere, and return the new commit.
 
-    Raises ``GitFailed`` if the branch is no longer at ``before``.
+    ``before`` and ``theirs``: the commits of ``target`` and of the task's branch; ``signature``: git's environment
+    for the commit. Raises ``GitFailed`` if the branch is no longer at ``before``.
     """
     tree = (await git(project, "merge-tree", "--write-tree", before, theirs)).split()[0]
     parents = ("-p", before, "-p", theirs)

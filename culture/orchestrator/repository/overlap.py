@@ -22,9 +22,9 @@ async def changed_files(worktree: Path, base: str) -> frozenset[str]:
 
 
 def overlaps(files: Mapping[str, frozenset[str]]) -> dict[tuple[str, str], frozenset[str]]:
-    """Return the files that both tasks of a pair change, by pair.
+    """Return the files that both tasks of a pair change, by pair of task ids.
 
-    Pairs without such files are left out.
+    ``files``: the changed files of each task. Pairs without a common file are left out.
     """
     pairs = combinations(sorted(files), 2)
     return {(one, other): both for one, other in pairs if (both := files[one] & files[other])}

@@ -57,9 +57,9 @@ async def drop(project: Path, rescue: Rescue) -> bool:
 
 
 async def _files(project: Path, ref: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files that the rescue ref ``ref`` changes in commits that are on no branch.
+    """Return the files that a rescue ref changes in commits that are on no branch.
 
-    The second tuple has those of them that git ignores.
+    ``ref``: the ref's name. The first tuple has all of them, the second those that git ignores.
     """
     command = ("log", "--no-color", "-z", "--name-only", "--no-renames")
     text = readable(await git(project, *command, "--format=%x01%s", ref, "--not", "--branches"))

@@ -84,8 +84,9 @@ async def is_dirty(worktree: Path) -> bool:
 async def salvage(project: Path, worktree: Path, task: str, why: str, *, is_done: bool = False) -> SalvagedWork:
     """Commit everything in a worktree: on its branch if checked out, and under a rescue ref.
 
-    The branch of a task that ``is_done`` is not changed: it was checked and perhaps pushed. Its ignored files are no
-    part of the result and may be secrets (``.env``): they are not committed, and are deleted with the worktree.
+    ``why``: the reason, for the commit texts. The branch of a task that ``is_done`` is not changed: it was checked
+    and perhaps pushed. Its ignored files are no part of the result and may be secrets (``.env``): they are not
+    committed, and are deleted with the worktree.
     """
     if not (worktree / ".git").exists():
         return SalvagedWork(await _newest(project, task))
@@ -137,9 +138,9 @@ async def _git_dir_in(project: Path, worktree: Path) -> Path | None:
 
 
 async def _staged(worktree: Path, head: str | None, commit: str) -> list[str]:
-    """Return a new commit of the staged content, or nothing if a recent commit already has it.
+    """Return a new commit of the staged content; an empty list if that is committed already.
 
-    ``commit`` is the commit whose last ancestors are compared.
+    ``head``: the parent of the new commit. The content of ``commit`` and its last ancestors counts as committed.
     """
     try:
         tree = (await git(worktree, "write-tree")).strip()
@@ -154,7 +155,7 @@ async def _staged(worktree: Path, head: str | None, commit: str) -> list[str]:
 
 
 async def _join_commits(project: Path, commit: str, others: Sequence[str], message: str) -> str:
-    """Return a new commit with ``commit`` and ``others`` as parents.
+    """Return a new commit with ``commit`` and ``others`` as parents, and the text ``message``.
 
     Its files are those of the first parent.
     """
@@ -194,9 +195,9 @@ async def _commit_files(
 
 
 async def _differs(worktree: Path, head: str) -> bool:
-    """Return whether files differ from the commit ``head``.
+    """Return whether the files of a worktree differ from the commit ``head``.
 
-    This finds also edits that the worktree's own index hides.
+    This also finds edits that the worktree's own index hides.
     """
     with tempfile.TemporaryDirectory(prefix="culture-salvage-") as folder:
         own = {"GIT_INDEX_FILE": str(Path(folder) / "index")}
@@ -205,9 +206,9 @@ async def _differs(worktree: Path, head: str) -> bool:
 
 
 async def _existing_ref(project: Path, task: str, commit: str, head: str) -> str:
-    """Return a rescue ref of the task that already keeps this work; "" if there is none.
+    """Return a rescue ref of the task that already keeps the work in ``commit``; "" if none.
 
-    That is one at ``commit``, or one with the same files and subject whose history contains ``head``.
+    That is a ref at ``commit``, or one with the same files and subject whose history contains ``head``.
     """
     if not commit:
         return ""

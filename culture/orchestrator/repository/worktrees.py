@@ -114,7 +114,10 @@ class Worktrees:
         }
 
     async def highest_number(self, slug: str) -> int:
-        """Return the highest task number of the team ``slug`` in git's refs; 0 if there is none."""
+        """Return the highest number of a task in git's refs; 0 if there is none.
+
+        ``slug``: the short name of the team, with which its task ids begin.
+        """
         form = re.compile(rf"(?:task|rescue|archive)/{re.escape(slug)}-([0-9]{{1,9}})(?:/|$)", re.MULTILINE)
         refs = await git(self.project, "for-each-ref", "--format=%(refname)")
         return max((int(each) for each in form.findall(refs)), default=0)
@@ -135,7 +138,7 @@ class Worktrees:
                 await self._remove(path)
 
     async def _remove(self, path: Path) -> None:
-        """Remove a worktree: rename its folder, then delete it.
+        """Remove the worktree at ``path``: rename its folder, then delete it.
 
         A folder that is half deleted under its old name would look like edits.
         """
@@ -144,7 +147,7 @@ class Worktrees:
         await asyncio.to_thread(self._sweep)
 
     async def sweep(self) -> None:
-        """Delete what is left of the folders of removed worktrees."""
+        """Delete the remains of removed worktrees: folders that were renamed and not fully deleted."""
         if self.folder.is_dir():
             async with self._exclusive():
                 await asyncio.to_thread(self._sweep)
@@ -164,7 +167,7 @@ class Worktrees:
                     raise
 
     async def delete_branch(self, task: str, target: str) -> bool:
-        """Delete a task's branch if it is merged into ``target`` or archived.
+        """Delete a task's branch if it is merged into ``target`` or kept under an archive ref.
 
         Return whether the branch is gone.
         """
@@ -188,9 +191,9 @@ class Worktrees:
         return commit.strip() or str(await commit_of(self.project, base))
 
     async def _refuse_second(self, branch: str, path: Path) -> None:
-        """Raise ``UnsafePlace`` if another worktree has the branch checked out.
+        """Raise ``UnsafePlace`` if a worktree at another path has the branch checked out.
 
-        The option --force, which ``ensure`` needs, would let both have it.
+        The option --force, which ``ensure`` needs, would let both have it. ``path``: that of the task's own worktree.
         """
         for each in await self.list_worktrees():
             if each.branch == branch and each.path != path and each.path.exists():
@@ -234,7 +237,7 @@ class Worktrees:
 
 
 def processes_in(path: Path) -> Iterator[int]:
-    """Iterate over the ids of the processes whose working directory is in a folder."""
+    """Yield the ids of the processes whose working directory is in a folder."""
     for entry in _PROC.iterdir():
         if entry.name.isdecimal():
             try:

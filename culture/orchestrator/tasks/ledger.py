@@ -10,13 +10,16 @@ _MOST_MEMBERS = 20
 
 
 async def publish_task(context: TeamContext, id: str | None) -> None:
-    """Publish a task's status as a ledger fact, if it has changed since the last time."""
+    """Publish a task's status as a ledger fact, if it has changed since the last time.
+
+    ``id``: the task; nothing is done for None or an unknown one.
+    """
     if id is not None and id in context.store.state.tasks:
         await context.rooms.publish_task(id, as_fact(context.store.state, id))
 
 
 def as_fact(state: TeamState, id: str) -> dict[str, object]:
-    """Return a task as a ledger fact: stage, members, branch, usage."""
+    """Return the fields of the ledger fact about the task ``id``: stage, members, branch, usage."""
     task = state.tasks[id]
     return {
         "state": task.stage.value,

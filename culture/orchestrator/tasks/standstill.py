@@ -21,7 +21,7 @@ class StandstillWatch:
         self._hiring = hiring
 
     def applies_to(self, task: TeamTask) -> bool:
-        """Return whether somebody should be working on a task."""
+        """Return whether somebody should be working on a task at its present stage."""
         state = self._context.store.state
         return task.stage is TaskStage.WORKING and bool(state.team_of(task.id)) and task.id not in state.parked
 

@@ -41,7 +41,7 @@ class TaskEnd:
     def report(self, id: str, how: TaskReport, text: str, by: str, msgid: str = "") -> None:
         """Record that ``by`` reported the status ``how`` of the task ``id``, then check the report.
 
-        The check runs in the background.
+        The check runs in the background. ``text``: the report's words; ``msgid``: the message that has them.
         """
         data = {"key": f"{id} {msgid}", "id": id, "how": how.value, "text": text, "by": by, "msgid": msgid}
         self._context.store.intend(Act.REPORT, **data)
@@ -49,7 +49,7 @@ class TaskEnd:
         self.check_report(data)
 
     def give_up(self, id: str, why: str) -> None:
-        """Report a task on which nobody can work as failed.
+        """Report a task on which nobody can work as failed, with the reason ``why``.
 
         The task's work is saved, and it can be requested again.
         """

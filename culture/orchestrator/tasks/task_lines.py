@@ -87,9 +87,11 @@ class LineAuthor:
 
 
 def may_request(author: LineAuthor, line: TaskLine, em: str, manager: str | None) -> bool:
-    """Return whether an author may write this ``TASK:`` line; ``manager`` is that of its task.
+    """Return whether an author may write this ``TASK:`` line.
 
-    A member's nick counts only with the class agent: another user may use the nick while the member is away.
+    People and the EM may write any; the manager of the line's task those about workers and reports. ``em`` and
+    ``manager`` are nicks. A member's nick counts only with the class agent: another user may use the nick while the
+    member is away.
     """
     if author.kind is UserClass.HUMAN:
         return True

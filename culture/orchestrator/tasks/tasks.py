@@ -37,21 +37,27 @@ class TeamTasks:
         """Called with a task that nobody can work on, and the reason."""
 
     def take(self, text: str, by: str, msgid: str = "") -> TeamTask:
-        """Record a new task and return it; begin it in the background as soon as the limits allow."""
+        """Record a new task and return it; begin it in the background as soon as the limits allow.
+
+        ``text``: what is to be done; ``by``: who requested it; ``msgid``: the message that did.
+        """
         context, state = self._context, self._context.store.state
         data = {"id": state.next_id(context.config.slug, self.highest), "text": text, "by": by, "msgid": msgid}
         context.store.intend(Act.TASK, **data)
         return self.accept(data)
 
     def accept(self, data: dict[str, str]) -> TeamTask:
-        """Record in the journal that a requested task is accepted, begin it, and return it."""
+        """Record in the journal that a requested task is accepted, begin it, and return it.
+
+        ``data``: the journal's data of the request.
+        """
         self._context.store.done(Act.TASK, **data)
         task = self._context.store.state.tasks[data["id"]]
         self.begin(task.id)
         return task
 
     def begin(self, id: str) -> None:
-        """Begin a task in the background; also resumes a beginning that was interrupted."""
+        """Begin a task in the background; also resumes a beginning that a crash interrupted."""
         self._context.jobs.start(f"task {id}", self._advance(id))
 
     def begin_queued(self) -> None:
@@ -107,7 +113,10 @@ class TeamTasks:
             await context.wiki.update_sprint(context.store.state)
 
     async def _announce_waiting(self, key: str, id: str, why: str) -> None:
-        """Announce once per ``key`` that a task waits, and prompt the EM, who plans the sprint."""
+        """Announce that a task waits, with the reason ``why``, and prompt the EM; once per ``key``.
+
+        The EM plans the order of the tasks.
+        """
         context, task = self._context, self._context.store.state.tasks[id]
         text = f"[{id}] waits its turn: {why}. It begins by itself when there is room."
         reply = task.msgid.partition("/")[0]
@@ -147,7 +156,7 @@ class TeamTasks:
         return any(entry.data["task"] == id and entry.data["role"] == "manager" for entry in shifts)
 
     async def _count_failure(self, id: str, why: str) -> None:
-        """Report that no manager could be hired; after too many failures, give up the task."""
+        """Report that no manager could be hired, and why; after too many failures give up the task."""
         self._failures[id] += 1
         await self._context.complain(f"unmanaged {id} {self._failures[id]}", f"[{id}] has no manager: {why}")
         if self._failures[id] >= self._context.config.limits.attempts:
@@ -164,7 +173,8 @@ class TeamTasks:
     async def hire(self, id: str, role: str, text: str, by: str, msgid: str = "") -> TeamMember:
         """Hire a worker for a task and return it; ``NotHired`` if that fails.
 
-        If the team is full, a finished worker is retired first. ``text``: the work; ``by``: who requested it.
+        If the team is full, a finished worker is retired first. ``text``: the work; ``by``: who requested it;
+        ``msgid``: the message that did.
         """
         context = self._context
         async with self.locks[id]:
