@@ -49,7 +49,7 @@ SHORTENING = ("compact", "compress")
 
 
 class AcpRunner(QueuedRunner):
-    """Runs the program of the setting ``acp_command`` as an agent."""
+    """Runs the program of the setting ``acp_command`` as an agent; ACP: Agent Client Protocol."""
 
     def __init__(self, setup: RunnerSetup) -> None:
         super().__init__(setup)
@@ -81,7 +81,7 @@ class AcpRunner(QueuedRunner):
         return self._session
 
     async def open(self) -> None:
-        """Start the ACP program; resume the session named in the setup, or begin a new one.
+        """Start the ACP program; resume the session named in the agent's setup, or begin a new one.
 
         Raises ``AgentDied`` if the program does not begin.
         """
@@ -140,9 +140,9 @@ class AcpRunner(QueuedRunner):
     # Messages of the agent.
 
     async def session_update(self, session_id: str, update: Any, **_meta: Any) -> None:
-        """Handle an update that the ACP agent sends, one at a time.
+        """Handle a ``session/update`` notification of the agent: pass on its output, count usage.
 
-        The connection makes a task of each update, so several may arrive at once.
+        The connection makes a task of each update, so several may arrive at once; they are handled one at a time.
         """
         async with self._update_lock:
             self.touch()
@@ -165,7 +165,7 @@ class AcpRunner(QueuedRunner):
     async def _handle_unasked_work(self) -> None:
         """Handle work that the agent began without a prompt: let it go on, or cancel it.
 
-        The protocol marks neither its start nor its end.
+        The protocol marks neither the start nor the end of such work.
         """
         now = time.monotonic()
         # Before the first turn, updates repeat the history of a resumed session.
@@ -182,7 +182,10 @@ class AcpRunner(QueuedRunner):
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **_meta: Any
     ) -> RequestPermissionResponse:
-        """Return whether the agent may use a tool, decided by the policy or by asking people."""
+        """Return the option to choose of those that the ACP agent offers for a tool call.
+
+        It allows or refuses the call, as the policy says or people answer.
+        """
         async with self._update_lock:
             self.touch()
             answer = self._answer if session_id == self._session else None
@@ -232,9 +235,9 @@ class AcpRunner(QueuedRunner):
     # Turns.
 
     def _escaped(self, prompt: str) -> str:
-        """Return the prompt with commands and references escaped.
+        """Return the prompt changed so that the program finds no commands or file names in it.
 
-        In a new session the instructions come first.
+        In a new session the agent's instructions are put before it.
         """
         preamble, self._preamble = self._preamble, ""
         text = without_files(prompt, self.setup.directory) if self._quirks.pulls_files else prompt

@@ -50,13 +50,13 @@ class _Call:
 
     @property
     def shown(self) -> Mapping[str, object]:
-        """Return the input of the tool call, or its title if there is no input."""
+        """Return what people see of the call: its input, or its title if there is no input."""
         return self.given or {"title": self.title}
 
-    def tell(self, name: str) -> Block:
-        """Mark the tool call as reported, and return its ``tool_use`` block; ``name`` is its id."""
+    def tell(self, id: str) -> Block:
+        """Mark the tool call as reported, and return its ``tool_use`` block with this id."""
         self.told = True
-        return {"type": "tool_use", "id": name, "name": self.name, "input": dict(self.shown)}
+        return {"type": "tool_use", "id": id, "name": self.name, "input": dict(self.shown)}
 
 
 class AcpAnswer:
@@ -85,7 +85,10 @@ class AcpAnswer:
         return tuple(call.name for call in self._calls.values())
 
     def take(self, update: object) -> list[Block]:
-        """Process an update of the ACP agent; return the blocks that are complete now."""
+        """Process an update of the ACP agent; return the blocks that are complete now.
+
+        A block is a piece of output, as a dictionary: text, thought, tool call or tool result.
+        """
         match update:
             case AgentMessageChunk(content=TextContentBlock(text=text)) if self._notices and not update.message_id:
                 self.notice = text.strip()
@@ -127,7 +130,7 @@ class AcpAnswer:
         return changed_files(known.changes) or (known.name, known.shown)
 
     def flush(self) -> list[Block]:
-        """Complete the text that is being collected, and return it as a block, if there is any."""
+        """Complete the text that is being collected, and return it as a block; empty without text."""
         said, kind = "".join(self._pieces), self._kind
         self._pieces.clear()
         self._kind, self._message = "", None
@@ -226,7 +229,7 @@ class AcpUsage:
     _spent: float = 0.0
 
     def read(self, update: UsageUpdate) -> None:
-        """Record the session's context size in tokens and its cost in dollars.
+        """Record the session's context size in tokens and its cost in dollars from an update.
 
         A size of 0 means unknown.
         """
@@ -237,13 +240,13 @@ class AcpUsage:
             self.cost = update.cost.amount
 
     def spent(self) -> float:
-        """Return the dollars that the session has cost since this was last called."""
+        """Return the dollars that the session has cost since the last call of this method."""
         spent, self._spent = self._spent, 0.0
         return spent
 
     @property
     def running(self) -> float:
-        """Return the dollars that the session has cost since ``spent`` was last called."""
+        """Return the dollars since the last call of ``spent``, without resetting that count."""
         return self._spent
 
     @property
@@ -253,7 +256,10 @@ class AcpUsage:
 
 
 def tokens(response: PromptResponse | None, answer: AcpAnswer) -> int:
-    """Return the tokens of a turn, from whichever field the agent reports them in."""
+    """Return the tokens of a turn, from whichever field the agent reports them in.
+
+    ``response``: the agent's response at the turn's end; ``answer``: what it sent before.
+    """
     if response is None:
         return answer.counted
     if response.usage is not None:

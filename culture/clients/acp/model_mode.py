@@ -24,8 +24,8 @@ MOST_NAMED = 20
 async def choose(link: AcpProcess, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
     """Set a session's model and mode to the configured ones, if any.
 
-    ``begun``: the agent's response to the start of the session, which lists what it offers. ``WrongConfiguration`` if
-    it does not offer one of them.
+    ``session``: its id; ``begun``: the agent's response to its start, which lists the models and modes that the agent
+    offers. ``WrongConfiguration`` if a configured one is not among them.
     """
     if model is not None:
         await _choose(link, session, begun, "model", "model", _spellings(model))
@@ -61,7 +61,10 @@ def _spellings(model: str) -> tuple[str, ...]:
 
 
 def _option(begun: Begun, what: str) -> SessionConfigOptionSelect | None:
-    """Return the session option with the id or, failing that, the category ``what``; or None."""
+    """Return the session option with the id or, failing that, the category ``what``; or None.
+
+    ``begun``: the agent's response to the session's start, which lists the options.
+    """
     selects = [each for each in begun.config_options or () if isinstance(each, SessionConfigOptionSelect)]
     named = [each for each in selects if each.id == what]
     return next(iter([*named, *(each for each in selects if each.category == what)]), None)

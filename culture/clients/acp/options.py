@@ -15,12 +15,13 @@ from culture.clients.shared.sandbox.needs import ProgramNeeds
 McpServer = HttpMcpServer | SseMcpServer | McpServerStdio
 
 
-def mcp_servers(said: object, environment: Mapping[str, str]) -> tuple[McpServer, ...]:
-    """Return the MCP servers of the settings with secrets filled in.
+def mcp_servers(setting: object, environment: Mapping[str, str]) -> tuple[McpServer, ...]:
+    """Return the MCP servers of an agent's settings, with secrets filled in.
 
-    They are sent to the agent through a private pipe.
+    ``setting``: the value of ``mcp_servers`` in agents.yaml; ``environment``: has the secrets. The servers are sent
+    to the agent through a private pipe.
     """
-    return tuple(_made(server.filled(environment)) for server in mcp.mcp_servers(said, environment))
+    return tuple(_made(server.filled(environment)) for server in mcp.mcp_servers(setting, environment))
 
 
 def _made(server: mcp.McpServer) -> McpServer:
@@ -53,7 +54,10 @@ class AcpOptions:
 
 
 def options(given: Mapping[str, object], environment: Mapping[str, str]) -> AcpOptions:
-    """Return the validated settings from agents.yaml, with environment variables filled in."""
+    """Return an agent's settings for ACP, validated, with environment variables filled in.
+
+    ``given``: the settings as agents.yaml has them. ``WrongConfiguration`` on mistakes.
+    """
     return AcpOptions(
         command=_command(given.get("acp_command")),
         mode=_text("acp_mode", given.get("acp_mode")),
@@ -65,7 +69,7 @@ def options(given: Mapping[str, object], environment: Mapping[str, str]) -> AcpO
 def needs(given: Mapping[str, object]) -> ProgramNeeds:
     """Return what the configured program needs in a sandbox: files, logins, variables.
 
-    The result is empty for an unknown program.
+    ``given``: the agent's settings, which name the program. The result is empty for an unknown program.
     """
     quirks = quirks_of(_command(given.get("acp_command")))
     known = quirks.needs

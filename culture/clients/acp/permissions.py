@@ -22,7 +22,8 @@ class AcpPermissions:
     async def decide(self, tool: str, given: Mapping[str, object], ask: Ask | None) -> Permit | None:
         """Return whether the tool may be used, decided by the policy or by asking people.
 
-        None if the turn was interrupted.
+        ``given``: the tool's input; ``ask``: asks people, None if that is not possible: then the tool is refused.
+        Returns None if the turn was interrupted.
         """
         if self._policy is Permissions.ALLOW:
             return Permit(True)

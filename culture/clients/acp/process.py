@@ -43,12 +43,12 @@ class AcpClient(Protocol):
     """Receives what the ACP agent sends: updates and permission requests."""
 
     async def session_update(self, session_id: str, update: Any, **kwargs: Any) -> None:
-        """Handle an update that the ACP agent sends."""
+        """Handle an update that the ACP agent sends: a piece of text, a tool call, its usage."""
 
     async def request_permission(
         self, session_id: str, tool_call: ToolCallUpdate, options: list[PermissionOption], **kwargs: Any
     ) -> RequestPermissionResponse:
-        """Return whether the agent may use a tool."""
+        """Return which of the options the ACP agent shall choose for a tool call: allow or refuse."""
         ...
 
 
@@ -68,9 +68,10 @@ class AcpProcess:
     async def open(
         cls, command: Sequence[str], directory: Path, environment: Mapping[str, str], token: str, client: AcpClient
     ) -> Self:
-        """Start the ACP program; ``WrongConfiguration`` if it cannot be run.
+        """Start the ACP program and connect to it; ``WrongConfiguration`` if it cannot be run.
 
-        ``token`` marks the program's processes; ``client`` receives the agent's messages.
+        ``token``: the value in the environment by which all processes of the program are found; ``client`` receives
+        the agent's messages.
         """
         check_directory(directory)
         try:
@@ -80,7 +81,7 @@ class AcpProcess:
         return cls(process, client, token)
 
     async def talk(self, call: Coroutine[Any, Any, T]) -> T:
-        """Return the result of a request to the agent; ``AgentDied`` if its process ends first."""
+        """Return the result of ``call``, a request to the agent; ``AgentDied`` if it ends first."""
         asking = asyncio.create_task(call, name="a question to an agent")
         try:
             await asyncio.wait([asking, self.death], return_when=asyncio.FIRST_COMPLETED)

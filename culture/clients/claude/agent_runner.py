@@ -92,7 +92,7 @@ class ClaudeRunner(QueuedRunner):
         self._deeper = True
 
     async def open(self) -> None:
-        """Start Claude Code; resume the session named in the setup, or begin a new one."""
+        """Start Claude Code; resume the session named in the agent's setup, or begin a new one."""
         self._effort, self._fullness = effort(self.setup.thinking), None
         if self.setup.resume is None:
             await self._begin()
@@ -263,7 +263,10 @@ class ClaudeRunner(QueuedRunner):
     async def _ask(
         self, tool: str, given: dict[str, Any], _context: ToolPermissionContext
     ) -> PermissionResultAllow | PermissionResultDeny:
-        """Return Claude's permission for a tool call, decided by asking people."""
+        """Return whether Claude may call a tool, decided by asking people.
+
+        ``given``: the tool's input.
+        """
         self.touch()
         if self.permit is None:
             return PermissionResultDeny(message=user_questions.NOBODY)
@@ -291,7 +294,8 @@ class ClaudeRunner(QueuedRunner):
     async def _before_prompt(self, given: HookInput, _id: str | None, _context: HookContext) -> HookJSONOutput:
         """Block a prompt that culture did not send, after storing it as news for the agent.
 
-        Called by Claude Code's hook before a prompt reaches the model.
+        Claude Code calls this hook before a prompt reaches the model. News is a report of background work that has
+        ended.
         """
         self.touch()
         text, number = str(given.get("prompt", "")), str(given.get("prompt_id", ""))

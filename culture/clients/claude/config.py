@@ -1,4 +1,4 @@
-"""The configuration under the name that the founding documents give it."""
+"""Documented import path of the agents' configuration."""
 
 from culture.config.agents import AgentConfig, AgentsConfig
 from culture.config.load import load_agents

@@ -18,12 +18,13 @@ from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.turn import RunnerSetup
 
 
-def mcp_servers(said: object, environment: Mapping[str, str]) -> dict[str, McpServerConfig]:
+def mcp_servers(setting: object, environment: Mapping[str, str]) -> dict[str, McpServerConfig]:
     """Return the settings of the MCP servers by name, with ``${VARIABLE}`` not filled in.
 
-    They are passed on the command line, which anybody can read; Claude Code fills in the variables itself.
+    ``setting``: the value of ``mcp_servers`` in agents.yaml. The result is passed on the command line, which anybody
+    can read; Claude Code fills in the variables itself.
     """
-    return {server.name: _config(server) for server in mcp.mcp_servers(said, environment)}
+    return {server.name: _config(server) for server in mcp.mcp_servers(setting, environment)}
 
 
 def _config(server: mcp.McpServer) -> McpServerConfig:
@@ -97,8 +98,8 @@ def options(
 ) -> ClaudeAgentOptions:
     """Return the SDK options to start a session with the id ``fresh``, or to resume a session.
 
-    Without ``fresh``, that of the setup is resumed. ``note`` is appended to the instructions; ``asks`` decides
-    permissions.
+    Without ``fresh``, the session named in the setup is resumed. ``note`` is appended to the instructions; ``stderr``
+    is called with each line that the program prints there; ``asks`` decides permissions.
     """
     check_directory(setup.directory)
     level = effort(setup.thinking)

@@ -22,7 +22,10 @@ _LEAST, _MOST = 0.1, 10.0
 
 
 def price(model: str, usage: Mapping[str, Any] | None, content: Sequence[ContentBlock] = ()) -> float:
-    """Return the estimated dollars of one model call; output is estimated from ``content``."""
+    """Return the estimated dollars of one model call.
+
+    ``usage``: the tokens as the call reports them; the output tokens are estimated from ``content``.
+    """
     if not usage:
         return 0.0
     read, written = next((each for family, each in _PRICES.items() if family in model), _DEAREST)
@@ -50,7 +53,7 @@ class Estimate:
         return listed * self._factor
 
     def correct(self, listed: float, cost_usd: float) -> None:
-        """Record the list price and the real cost of a turn in dollars, to correct later estimates."""
+        """Record a turn's dollars by the price list and its real cost, to correct later estimates."""
         if listed > 0 and cost_usd > 0:
             self._factor = min(max(cost_usd / listed, _LEAST), _MOST)
 

@@ -42,7 +42,8 @@ _FIELD = re.compile(r"<(task-id|tool-use-id|output-file|summary|event|result)>(.
 def news(background: BackgroundWork, text: str, prompt_id: str) -> News:
     """Return the news in a prompt that Claude Code generates when background work ends.
 
-    ``prompt_id``: Claude Code's id of the prompt, by which news is stored once.
+    News is a report of such work, to be given to the agent later. ``text``: the prompt; ``prompt_id``: Claude Code's
+    id of it, by which news is stored once.
     """
     key = news_key(prompt_id, text)
     if not text.lstrip().startswith(_NOTIFICATION):

@@ -18,9 +18,10 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(given: Mapping[str, Any], consult: Consult | None) -> tuple[dict[str, Any], str]:
-    """Ask people Claude's questions; return the tool input with their answers, and "".
+    """Put the questions of Claude's tool AskUserQuestion to people.
 
-    Without answers the second value is the reason.
+    Returns the tool's input with the answers, and ""; without answers, an empty input and the reason. ``given``: the
+    tool's input; ``consult``: asks people, None if that is not possible.
     """
     questions = [each for each in given.get("questions") or () if isinstance(each, Mapping)]
     if consult is None:
@@ -38,7 +39,10 @@ def _field(question: Mapping[str, Any]) -> FormField:
 
 
 async def elicited(form: Mapping[str, Any], consult: Consult | None) -> HookJSONOutput:
-    """Return people's answer to a form of an MCP server; forms by URL are declined."""
+    """Put a form of an MCP server to people and return their answer in the format of a hook.
+
+    ``consult``: asks people; without it, and for a form that is only a URL, the form is declined.
+    """
     schema = form.get("requested_schema")
     if consult is None or form.get("mode") == "url":
         return _output("decline")

@@ -1,4 +1,4 @@
-"""Alerts under the name that the founding documents give them."""
+"""Documented import path of the webhook client, which sends alerts."""
 
 from culture.clients.shared.webhook import WebhookClient
 

@@ -23,7 +23,7 @@ def key(environment: Mapping[str, str]) -> str:
 def arguments(setup: Mapping[str, str]) -> tuple[str, ...]:
     """Return the app server's command line arguments for the login.
 
-    They keep an API key from the environment out of Codex's files.
+    They keep an API key from the environment out of Codex's files. ``setup``: further environment variables.
     """
     return EPHEMERAL if key({**os.environ, **setup}) else ()
 
@@ -31,7 +31,8 @@ def arguments(setup: Mapping[str, str]) -> tuple[str, ...]:
 async def log_in(server: AppServer, setup: Mapping[str, str]) -> None:
     """Log in to Codex with the API key from the environment, if needed.
 
-    ``WrongConfiguration`` if there is no login. ``setup``: further environment variables.
+    ``server``: Codex's process; ``setup``: further environment variables. ``WrongConfiguration`` if there is no
+    login.
     """
     account = await server.request("account/read", {"refreshToken": False})
     if account.get("account") is not None or not account.get("requiresOpenaiAuth"):

@@ -72,9 +72,10 @@ class CodexRunner(QueuedRunner):
         self._deeper = True
 
     async def open(self) -> None:
-        """Start Codex's app server; resume the thread named in the setup, or begin a new one.
+        """Start Codex's app server; resume the thread named in the agent's setup, or begin one.
 
-        ``WrongConfiguration`` if Codex has no login or wrong settings, ``AgentDied`` if it does not begin.
+        A thread is Codex's word for a session. ``WrongConfiguration`` if Codex has no login or wrong settings,
+        ``AgentDied`` if it does not begin.
         """
         program, tools = options.program()
         self._server = server = AppServer(self._hear, self._answer, self.died)
@@ -138,7 +139,7 @@ class CodexRunner(QueuedRunner):
     async def thread_params(self, server: AppServer, note: str = "") -> Params:
         """Return the parameters of the request that starts or resumes a thread.
 
-        ``note`` is appended to the instructions.
+        ``server``: Codex's process, which is asked for its settings; ``note`` is appended to the instructions.
         """
         started = options.servers(await self.settings(server), self._environment)
         told = {"developerInstructions": added(self.setup.instructions, note)}
@@ -214,7 +215,7 @@ class CodexRunner(QueuedRunner):
                 self._ended(params["turn"])
 
     def _began(self, conversation: CodexThread, turn: str) -> None:
-        """Handle the start of a turn.
+        """Handle the start of the turn with the id ``turn``.
 
         A turn that Codex began without a prompt is interrupted if the agent may not work.
         """
@@ -273,7 +274,7 @@ class CodexRunner(QueuedRunner):
     async def _answer(self, method: str, params: Params) -> Params | None:
         """Return the response to a request of Codex: a permission, a question or a form.
 
-        None if the method is unknown.
+        ``method`` and ``params`` are those of the request; None if the method is unknown.
         """
         self.touch()
         item = self._collected.items.get(str(params.get("itemId")), {})

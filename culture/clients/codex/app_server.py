@@ -153,7 +153,10 @@ class AppServer:
                     waiting.set_result(message.get("result") or {})
 
     async def _answer(self, number: int | str, method: str, params: Params) -> None:
-        """Send the answer to a request of the app server, however long people need for a decision."""
+        """Send the response to a request of the app server, however long people need for a decision.
+
+        ``number``: the id of the request.
+        """
         try:
             if (result := await self._asked(method, params)) is not None:
                 self._write({"id": number, "result": result})

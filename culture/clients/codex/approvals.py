@@ -15,9 +15,10 @@ CANCEL = {"decision": "cancel"}
 async def answered(
     method: str, params: dict[str, Any], item: Item, folder: Path, ask: Ask, consult: Consult
 ) -> tuple[dict[str, Any] | None, str]:
-    """Return the answer to an approval request, and the reason if it was refused.
+    """Return the answer to an approval request of Codex, and the reason if it was refused.
 
-    The answer is None if the method is unknown. ``item``: the item that needs approval.
+    The answer is None if the method is unknown. ``item``: the thread item that needs approval; ``folder``: the
+    agent's folder; ``ask`` asks people for a permission, ``consult`` for other answers.
     """
     match method:
         case "item/tool/requestUserInput":

@@ -59,17 +59,17 @@ def fitting(wanted: str, offered: Sequence[str]) -> str:
 
 
 def ours(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return culture's environment variables.
+    """Return those of the environment variables that are culture's.
 
-    They mark the agent's processes and lead these to the agent's daemon.
+    They mark the agent's processes and let them find the agent's daemon.
     """
     return {name: value for name, value in environment.items() if name.startswith(OURS)}
 
 
 def servers(settings: Mapping[str, Any], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return Codex settings that pass culture's environment variables to MCP servers.
+    """Return Codex settings that pass culture's environment variables on to MCP servers.
 
-    Those are the servers that Codex starts, according to ``settings``.
+    Those are the servers that Codex starts, according to ``settings``. The settings are returned by dotted key.
     """
     started = [name for name, each in (settings.get("mcp_servers") or {}).items() if each.get("command")]
     known = ours(environment).items()

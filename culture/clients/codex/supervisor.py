@@ -67,7 +67,10 @@ class _Judge(CodexRunner):
     outside = False
 
     async def thread_params(self, server: AppServer, note: str = "") -> Params:
-        """Return thread parameters with the supervisor's instructions only, without shell and files."""
+        """Return thread parameters with the supervisor's instructions only, without shell and files.
+
+        ``server`` and ``note``: as for ``CodexRunner.thread_params``.
+        """
         others = {
             f"mcp_servers.{name}.enabled": False for name in (await self.settings(server)).get("mcp_servers") or ()
         }

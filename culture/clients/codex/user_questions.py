@@ -11,9 +11,9 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(params: Mapping[str, Any], consult: Consult) -> dict[str, Any]:
-    """Return people's answers to Codex's questions.
+    """Put Codex's questions to people and return the answers in Codex's format.
 
-    A secret is not asked for in a channel; its answer says so.
+    A secret is not asked for in a channel; its answer says so. ``consult``: asks people.
     """
     questions = [each for each in params.get("questions") or () if isinstance(each, dict)]
     if any(each.get("isSecret") for each in questions):
@@ -30,7 +30,10 @@ def _field(question: Mapping[str, Any]) -> FormField:
 
 
 async def elicited(params: Mapping[str, Any], consult: Consult) -> dict[str, Any]:
-    """Return people's answer to a form of an MCP server; forms by URL are declined."""
+    """Put a form of an MCP server to people and return their answer; forms by URL are declined.
+
+    ``consult``: asks people.
+    """
     schema = params.get("requestedSchema")
     if not isinstance(schema, dict) or params.get("mode", "form") != "form":
         return accepted(None)

@@ -85,7 +85,7 @@ class CopilotRunner(QueuedRunner):
         self._deeper = True
 
     async def open(self) -> None:
-        """Start the Copilot CLI; resume the session named in the setup, or begin a new one.
+        """Start the Copilot CLI; resume the session named in the agent's setup, or begin a new one.
 
         ``WrongConfiguration`` if it is not logged in, ``AgentDied`` if it does not begin.
         """
@@ -143,7 +143,7 @@ class CopilotRunner(QueuedRunner):
             raise WrongConfiguration(f"{self.setup.nick}: {not_logged_in()}")
 
     async def _resume(self, live: CopilotProcess) -> CopilotSession:
-        """Resume the session named in the setup, and return it.
+        """Return the session named in the agent's setup, resumed.
 
         A new one begins if none is named or it no longer exists.
         """
@@ -274,7 +274,8 @@ class CopilotRunner(QueuedRunner):
     ) -> UserPromptSubmittedHookOutput | None:
         """Block a prompt that culture did not send, after storing it as news for the agent.
 
-        Called by Copilot's hook before a prompt reaches the model; None lets the prompt pass.
+        Copilot calls this hook before a prompt reaches the model; None lets the prompt pass. News is a report of
+        background work that has ended.
         """
         self.touch()
         if self._asked is not None and is_same_prompt(given["prompt"], self._asked):

@@ -47,7 +47,7 @@ def found() -> tuple[Found, ...]:
 
 
 def program(name: str, environment: Mapping[str, str]) -> Path | None:
-    """Return the path of the program; of the binary itself, not the script that npm installs.
+    """Return the path of the program ``name``; of the binary, not the script that npm installs.
 
     None if the program is not found.
     """

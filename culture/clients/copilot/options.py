@@ -49,7 +49,11 @@ def read(
     model: str | None,
     thinking: str,
 ) -> CopilotOptions:
-    """Return an agent's validated settings for Copilot; ``WrongConfiguration`` on mistakes."""
+    """Return an agent's validated settings for Copilot; ``WrongConfiguration`` on mistakes.
+
+    ``directory``: the agent's folder; ``options``: its settings that only Copilot has; ``environment``: further
+    variables; ``thinking``: how long the model thinks, such as ``medium``.
+    """
     check_directory(directory)
     everything = {**os.environ, **environment}
     provider = _provider(options.get("provider"), everything)
@@ -98,7 +102,10 @@ def _program(named: object, environment: Mapping[str, str]) -> Path:
 
 
 def _secret(given: object) -> str | None:
-    """Return the name of the environment variable with the provider's API key, or None."""
+    """Return the name of the environment variable with the provider's API key, or None.
+
+    ``given``: the setting ``provider``.
+    """
     return given.get(_KEY) if isinstance(given, dict) else None
 
 

@@ -62,9 +62,10 @@ class CopilotProcess:
         lost: Lost | None = None,
         sandbox: Sandbox | None = None,
     ) -> "CopilotProcess":
-        """Start the Copilot CLI; ``AgentDied`` if it does not start.
+        """Start the Copilot CLI, in the sandbox if there is one; ``AgentDied`` if it does not start.
 
-        ``token`` marks its processes; ``lost`` is called with the exit code when it dies.
+        ``token``: the value in the environment by which all its processes are found; ``lost`` is called with the exit
+        code when the program dies.
         """
         connection = RuntimeConnection.for_stdio(path=SETSID, args=inside(sandbox, [str(program)], environment))
         client = CopilotClient(
@@ -124,7 +125,7 @@ def _process(client: CopilotClient) -> subprocess.Popen[bytes]:
 
 
 async def _end(client: CopilotClient, token: str, process: "subprocess.Popen[bytes] | None" = None) -> None:
-    """Kill all processes of the Copilot CLI, and close the pipes that the SDK leaves open."""
+    """Kill all processes with ``token`` in their environment, and close the SDK's open pipes."""
     process = process or client._cli_process
     await end_all(token)
     try:

@@ -30,7 +30,7 @@ class Shells:
         self._background = background
 
     def note(self, said: object) -> None:
-        """Update the list of background commands from the data of an event."""
+        """Update the list of background commands; ``said``: the data of an event of Copilot."""
         match said:
             case AssistantMessageData(tool_requests=calls, parent_tool_call_id=parent) if calls:
                 for call in calls:
@@ -41,7 +41,11 @@ class Shells:
                 self._result(call, result.content or "")
 
     def news(self, given: Mapping[str, object]) -> News:
-        """Return the news in a prompt that Copilot generates when a background command ends."""
+        """Return the news in a prompt that Copilot generates when a background command ends.
+
+        News is a report of such a command, to be given to the agent later. ``given``: the input of Copilot's prompt
+        hook.
+        """
         text = _NOTIFICATION.sub("", str(given.get("prompt", ""))).strip()
         shell = _SHELL.search(text)
         if shell is not None:

@@ -12,7 +12,10 @@ NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
 
 
 async def answered(request: UserInputRequest, consult: Consult) -> UserInputResponse:
-    """Return people's answer to Copilot's question, or the reason why there is none."""
+    """Put a question of Copilot to people; return the answer, or the reason why there is none.
+
+    ``consult``: asks people.
+    """
     options = tuple((str(each), "") for each in request.get("choices") or ())
     reply = await consult([FormField(request["question"], options)])
     if reply.values is None:
@@ -21,7 +24,10 @@ async def answered(request: UserInputRequest, consult: Consult) -> UserInputResp
 
 
 async def elicited(form: ElicitationContext, consult: Consult) -> ElicitationResult:
-    """Return people's answer to a form of an MCP server; forms by URL are declined."""
+    """Put a form of an MCP server to people and return their answer; forms by URL are declined.
+
+    ``consult``: asks people.
+    """
     if form.get("mode") == "url":
         return {"action": "decline"}
     schema = form.get("requestedSchema") or {}

@@ -116,7 +116,7 @@ class ScriptedAgent:
 
 
 def tell(event: dict[str, object]) -> None:
-    """Write an event as one JSON line to standard output."""
+    """Write an event, such as a text or the end of a turn, as one JSON line to standard output."""
     sys.stdout.write(json.dumps(event) + "\n")
     sys.stdout.flush()
 

@@ -166,7 +166,11 @@ async def _leave(process: asyncio.subprocess.Process) -> None:
 
 
 def playbook_of(nick: str, directory: Path, options: Mapping[str, object]) -> Path:
-    """Return the path of an agent's playbook; ``WrongConfiguration`` if it is missing or wrong."""
+    """Return the path of an agent's playbook; ``WrongConfiguration`` if it is missing or wrong.
+
+    ``directory``: the agent's folder; ``options``: its settings. Without the setting ``playbook`` it is the built-in
+    one.
+    """
     named = options.get("playbook")
     if named is None:
         return BUILT_IN

@@ -43,7 +43,7 @@ class Result:
 def run(command: ScriptedCommand, breaking: Breaking) -> Result:
     """Run a program and return its result; the exit code is 124 after a timeout.
 
-    ``BrokenOff`` if the turn is interrupted.
+    ``breaking`` tells that the turn is interrupted; then ``BrokenOff`` is raised.
     """
     # Files, not pipes: a background process of the program must not keep the turn waiting.
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as output, tempfile.TemporaryFile() as errors:

@@ -48,7 +48,7 @@ class ApiError(Exception):
 
 @dataclass
 class Performance:
-    """Executes the steps of one turn; ``tell`` emits texts, thoughts and tool calls as events."""
+    """Executes the steps of one turn; ``tell`` is called with texts, thoughts and tool calls."""
 
     tell: Callable[[dict[str, object]], None]
     breaking: Breaking
@@ -103,9 +103,10 @@ class Performance:
         self.tell({"type": "text", "text": text})
 
     def _ask(self, given: dict[str, str], timeout: float, options: str) -> None:
-        """Ask a question in a channel and wait for the answer.
+        """Ask a question in a channel and wait up to ``timeout`` seconds for the answer.
 
-        To an answer that is not among the options, the list of options is sent.
+        ``given``: the channel and the question; ``options``: the possible answers, "" for any. After an answer that
+        is not among the options, the list of options is sent and the wait continues.
         """
         chosen = ["--options", options] if options else []
         words = ["ask", "--timeout", f"{timeout:g}", *chosen, "--", given["channel"], "-"]

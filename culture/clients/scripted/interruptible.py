@@ -10,7 +10,7 @@ class BrokenOff(Exception):
 
 
 class Breaking:
-    """Tells the thread that takes turns when the thread that reads input gets an interrupt."""
+    """Passes interrupts from the thread that reads input to the thread that executes a turn."""
 
     def __init__(self) -> None:
         self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)

@@ -54,7 +54,7 @@ class Playbook:
         return None, self.default
 
     def judged(self, prompt: str) -> str:
-        """Return the verdict of the first judgement that matches the prompt, else OK."""
+        """Return the verdict of the first judgement whose pattern matches the prompt, else ``OK``."""
         for judgement in self.judgements:
             match = judgement.pattern.search(prompt)
             if match is not None:

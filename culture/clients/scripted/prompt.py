@@ -39,9 +39,9 @@ def messages_in(prompt: str) -> list[PromptMessage]:
 
 
 def message_at(prompt: str, position: int | None, nick: str) -> PromptMessage:
-    """Return the last message that begins at or before ``position``, else the last of all.
+    """Return the last message of a prompt that begins at or before ``position``.
 
-    A leading mention of the agent is removed from its text.
+    Without such a message, the last of all. A leading mention of ``nick``, the agent, is removed from its text.
     """
     messages = messages_in(prompt)
     before = [message for message in messages if position is None or message.start <= position]

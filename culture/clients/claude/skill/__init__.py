@@ -1,4 +1,4 @@
-"""What teaches Claude to be on IRC.
+"""The IRC instructions (``SKILL.md``) and IRC tools for Claude.
 
-`culture skills install claude` copies it to where Claude looks.
+`culture skills install claude` copies them to the folder in which Claude Code looks for them.
 """

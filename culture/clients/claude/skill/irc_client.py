@@ -1,4 +1,4 @@
-"""The agent's command line under its first name."""
+"""Documented import path of ``irc_client``, the command by which an agent uses IRC."""
 
 import sys
 
