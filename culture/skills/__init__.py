@@ -1,1 +1,1 @@
-"""Server-wide skills; none knows another. What several need is in ``keeping``."""
+"""The built-in skills of the server; none imports another. ``keeping`` is what they share."""

@@ -31,7 +31,10 @@ class Rooms(Skill):
 
     @hook(MetadataSet)
     def tagged(self, event: MetadataSet) -> None:
-        """Invite agents to channels when the tags of a channel or an agent change."""
+        """Invite agents to channels when the tags of a channel or an agent change.
+
+        An agent is invited to a channel that has one of its tags.
+        """
         if event.value is None:
             return
         if is_channel(event.target) and event.key == ChannelKey.TAGS:

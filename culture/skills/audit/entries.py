@@ -37,7 +37,7 @@ def redacted(event: Redacted) -> Entry:
 
 
 class Facts:
-    """Converts facts of agents to audit entries; an unchanged state gives none."""
+    """Converts ledger facts of agents to audit entries; an unchanged state gives none."""
 
     def __init__(self) -> None:
         self._states: dict[str, str] = {}

@@ -24,7 +24,7 @@ _KEY = re.compile(r"[^\x00-\x20\x7f:,*][^\x00-\x20\x7f,*]{0,119}")
 
 
 class Fact(NamedTuple):
-    """A value that a nick publishes about itself in the ledger.
+    """A fact that a nick publishes about itself in the ledger, as a JSON object.
 
     For each nick, kind and key the latest value counts.
     """
@@ -74,7 +74,7 @@ def fact_of(event: Noted) -> Fact | None:
 def without_verdict(kind: str, value: str) -> str:
     """Return a fact's value without the fields that its publisher may not set.
 
-    Some only servers may set, and an open question cannot have an answer.
+    ``kind``: the kind of fact. Some fields only servers may set, and an open question cannot have an answer.
     """
     fields = json.loads(value)
     allowed = {key: each for key, each in fields.items() if key not in (VERIFIED, WHY)}
@@ -100,7 +100,10 @@ def with_verdict(fact: Fact) -> str:
 
 
 def verdict_fields(verified: str, why: str) -> dict[str, bool | str]:
-    """Return a verdict as fields of a fact's value; ``verified``: ``true``, ``false`` or other."""
+    """Return a verdict as fields of a fact's value.
+
+    ``verified``: ``true``, ``false`` or any other word for unknown; ``why``: the reason, for people.
+    """
     verdict: bool | str = {"true": True, "false": False}.get(verified, Verified.UNKNOWN.value)
     return {VERIFIED: verdict, WHY: why or NOT_LOOKED_UP}
 

@@ -17,7 +17,7 @@ _USAGE = "LEDGER GET kind [nick] [key=…] [since=…] [before=…] [limit=…]"
 def read(words: Sequence[str]) -> FactQuery:
     """Return the query in ``kind|* [nick|*] [key=…] [since=…] [before=…] [limit=…]``.
 
-    Raises ``Failed`` if it is wrong.
+    ``words``: the parameters of LEDGER GET. Raises ``Failed`` if one is wrong.
     """
     kind, *rest = words
     query = FactQuery(None if kind == "*" else kind)

@@ -32,7 +32,10 @@ class ReceiptRelay:
 
     @command(ExtensionVerb.RECEIPT, params=3)
     def receipt(self, ctx: Context, message: Message) -> Later:
-        """``RECEIPT delivered|injected|answered #channel|nick msgid [msgid …]``: so far have these come with me."""
+        """``RECEIPT state #channel|nick msgid [msgid …]``: report how far messages have come.
+
+        The state is ``delivered``, ``injected`` or ``answered``; the channel or sender is that of the messages.
+        """
         state, given, *msgids = message.params
         if state not in _STATES:
             raise Failed(
@@ -84,7 +87,10 @@ class ReceiptRelay:
         return self._stored(lambda: self._forget(keys))
 
     def _forget(self, keys: Iterable[tuple[str, str, str]]) -> None:
-        """Forget these receipts, which could not be stored, so that clients may repeat them."""
+        """Forget these receipts, which could not be stored, so that clients may send them again.
+
+        ``keys``: nick, kind and key of each.
+        """
         for key in keys:
             self._recent.pop(key, None)
 
@@ -94,7 +100,10 @@ class ReceiptRelay:
         return trace.account == ctx.user.account
 
     def _is_repeated(self, ctx: Context, msgid: str, state: str) -> bool:
-        """Return whether the client has sent this receipt before; record it if not."""
+        """Return whether the client has sent this receipt before; record it if not.
+
+        A receipt is the ``state`` (such as ``delivered``) of the message ``msgid``.
+        """
         key = (fold(ctx.nick), msgid, state)
         if key in self._recent:
             return True
@@ -114,7 +123,8 @@ class ReceiptRelay:
     def _sender(self, ctx: Context, trace: Trace, is_recent: bool) -> str | None:
         """Return the present nick of a message's sender, or None if the sender is unknown.
 
-        For an old message the user of that nick must have the sender's account.
+        ``trace``: the author as recorded. Of a message that is no longer in memory (not ``is_recent``), the user of
+        that nick must have the sender's account.
         """
         nick = nick_of(trace.source)
         now = ctx.parts.recent.nick_now(trace) if is_recent else None

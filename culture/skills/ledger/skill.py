@@ -78,7 +78,7 @@ class Ledger(Skill):
         self._buckets = KeyedTokenBuckets(_PUT_RATE, _MAX_BUCKETS)
 
     def places(self) -> Iterable[object]:
-        """Return the objects with hooks and commands: the skill, the receipts and the initial sync."""
+        """Return the objects whose methods are hooks and commands: skill, receipts, initial sync."""
         return (self, self._receipts, self._initial_sync)
 
     async def start(self) -> None:
@@ -139,7 +139,7 @@ class Ledger(Skill):
     def _publish_approval(self, ctx: Context, key: str, fields: Mapping[str, Any], verdict: ApprovalVerdict) -> Later:
         """Publish a closed question with the server's verdict, and send the verdict to the agent.
 
-        ``Failed`` if the fact is not valid.
+        ``key`` and ``fields``: those of the question's fact. ``Failed`` if the fact is not valid.
         """
         verified, why, _ = verdict
         value = dumped(corrected(fields, verdict))
@@ -150,7 +150,10 @@ class Ledger(Skill):
         return self._confirm(ctx, FactKind.QUESTION, key, verdict_fields(verified, why))
 
     def _confirm(self, ctx: Context, kind: str, key: str, verdict: Mapping[str, Any] | None = None) -> Later:
-        """Send the client LEDGEREND with the verdict, once the published fact is on disk."""
+        """Send the client LEDGEREND with the verdict, once the published fact is on disk.
+
+        ``kind`` and ``key``: those of the fact.
+        """
         with_tags = bool(verdict) and "message-tags" in ctx.session.caps.enabled
         tags = {ClientTag.FACT.value: dumped(verdict or {})} if with_tags else {}
         line = Message(ExtensionVerb.LEDGEREND, (kind, key, "Kept"), self.host.name, tags)
@@ -213,9 +216,9 @@ class Ledger(Skill):
 
 
 def _await_links(host: Host) -> None:
-    """Wait until federation has stored the facts as well; ``OSError`` if that takes too long.
+    """Wait until federation has stored the facts, too; ``OSError`` if that takes too long.
 
-    A confirmed fact must reach linked servers.
+    A fact that is confirmed to its agent must reach linked servers.
     """
     if not host.await_first(_LINK_PATIENCE):
         raise OSError("the log of the links is not on disk yet")

@@ -15,9 +15,9 @@ _MOMENT = len("2026-03-19 10:00:00")
 
 
 class _Waiting:
-    """Lines of one log file that could not be written.
+    """Lines of one log file that could not be written yet.
 
-    ``lost``: how many more were dropped for lack of room.
+    ``lost``: how many further lines were dropped for lack of room.
     """
 
     def __init__(self) -> None:
@@ -46,9 +46,9 @@ class _Waiting:
 
 
 class Files:
-    """Writes to log files from one thread; each is opened for each write.
+    """Writes to log files from one thread; each file is opened for each write.
 
-    Others may move the files meanwhile.
+    So other programs may move the files between two writes.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Files:
     def write(self, lines: Iterable[Line], now: bool = False) -> None:
         """Append lines to their files; lines that failed before are retried first.
 
-        They are retried if their pause is over, or with ``now``.
+        They are retried if the pause after the failure is over, or at once with ``now``.
         """
         if self._waiting and (now or self._clock() >= self._next):
             self._retry_waiting()

@@ -51,7 +51,7 @@ class ChannelLogFormat:
     def rows(self, event: Logged, concerned: Iterable[str] = ()) -> Iterator[LogLine]:
         """Yield the log lines of an event.
 
-        ``concerned``: the channels of a user who quit or changed nick.
+        ``concerned``: the channels of the user, for the events "user quit" and "nick changed", which name no channel.
         """
         if isinstance(event, Said):
             self._remember(event)
@@ -75,7 +75,7 @@ class ChannelLogFormat:
 
 
 def moment(at: float) -> str:
-    """Return a time in UTC as the logs show it: ``2026-03-19 10:00:00``."""
+    """Return a time (seconds since 1970) in UTC as the logs show it: ``2026-03-19 10:00:00``."""
     return _second(int(at))
 
 

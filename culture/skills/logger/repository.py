@@ -22,7 +22,8 @@ class LogRepository:
     def commit(self, message: str, patience: float, tidy: bool = True) -> bool:
         """Commit all changes within ``patience`` seconds; return False if there are none.
 
-        ``GitFailed`` if git fails or is too slow. ``tidy``: let git compact the repository, too.
+        ``GitFailed`` if git fails or is too slow. ``message``: the commit's text; ``tidy``: let git compact the
+        repository, too.
         """
         until = time.monotonic() + patience
         if not self._lock.acquire(timeout=patience):

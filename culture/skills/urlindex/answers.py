@@ -13,9 +13,9 @@ _UNNAMED = "*"  # instead of a link that is too long for a line
 
 
 def rows(server: str, about: str, page: LinkPage) -> Iterator[Message]:
-    """Yield the reply for programs: one line per link, then the end line.
+    """Yield the reply to URLS for programs: one line per link, then the end line.
 
-    ``about``: the channel, or * for a search.
+    ``server``: the source of the lines; ``about``: the channel, or * for a search.
     """
     for link in page.links:
         yield row(server, link)
@@ -26,7 +26,10 @@ def rows(server: str, about: str, page: LinkPage) -> Iterator[Message]:
 
 
 def row(server: str, link: Shared) -> Message:
-    """Return the reply line for a link; a link too long for a line is replaced by its msgid."""
+    """Return the reply line for a link; if that is too long, one with its msgid only.
+
+    ``server``: the source of the line.
+    """
     channel, nick, at, times, url, context, msgid = link
     head = (channel, nick, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)), str(times))
     made = Message(ExtensionVerb.URLS, (*head, url, context), server)
@@ -36,7 +39,10 @@ def row(server: str, link: Shared) -> Message:
 
 
 def notices(server: str, nick: str, channel: str, page: LinkPage) -> Iterator[Message]:
-    """Yield the reply for people: a heading and one notice per link."""
+    """Yield the reply to URLS for people: a heading and one notice per link.
+
+    ``server`` and ``nick``: source and recipient of the notices.
+    """
     head = f"Links in {channel}, newest first:" if page.links else f"No links were shared in {channel}"
     yield Message("NOTICE", (nick, head), server)
     for link in page.links:

@@ -2,7 +2,8 @@
 
 A link that was shared while anybody could join is readable by anybody who may join now. A link that was shared in a
 closed channel (+i, +k, +s) is readable by members only, and only if the channel still is the same one: not if it was
-empty in between and founded anew. So the index stores the founding time with such a link, and compares it here.
+empty in between and created anew. So the index stores the channel's creation time with such a link, and compares it
+here.
 """
 
 from culture.protocol.names import fold
@@ -17,7 +18,7 @@ _GONE = 100  # ended channels that may be remembered
 
 
 class ChannelAccess:
-    """Records when each channel was founded; so it decides which links a user may read."""
+    """Records when each channel was created, and decides by that which links a user may read."""
 
     def __init__(self, host: Host) -> None:
         self._network = host.network
@@ -26,10 +27,10 @@ class ChannelAccess:
 
     @hook(Joined)
     def enter(self, event: Joined) -> None:
-        """Record the founding time of a channel when its first member joins.
+        """Record the creation time of a channel when its first member joins.
 
-        Links that were shared earlier, while the channel was closed, are not for that member. The time is our own:
-        another server may say that the channel is older.
+        Links that were shared earlier, while the channel was closed, are not for that member. The time is that of our
+        own clock: another server may say that the channel is older.
         """
         channel = self._network.channel(event.channel)
         if channel is not None and not channel.is_registered and len(channel.members) == 1:
@@ -38,7 +39,7 @@ class ChannelAccess:
 
     @hook(ChannelRenamed)
     def renamed(self, event: ChannelRenamed) -> None:
-        """Keep the founding time of a channel under its new name."""
+        """Keep the creation time of a channel under its new name."""
         founded = self._founded.pop(fold(event.channel), None)
         self._founded.pop(fold(event.new), None)
         if founded is not None:
@@ -50,10 +51,10 @@ class ChannelAccess:
             self._founded = {name: at for name, at in self._founded.items() if name in channels}
 
     def room(self, channel: Channel | None, closed: bool | None) -> float | None:
-        """Return for a message ``OPEN``, or the founding time of the closed channel it was sent to.
+        """Return the mark to store with a link of a channel: who may read the link depends on it.
 
-        None if the channel was closed and is gone. ``closed`` is what the sender's server says of the channel at that
-        time.
+        The mark is ``OPEN`` if the channel was open, else the channel's creation time; None if the channel was closed
+        and is gone. ``closed``: what the sender's server said of the channel when the link was sent; None: unknown.
         """
         if closed is None and channel is not None:
             closed = not channel.is_open
@@ -62,9 +63,10 @@ class ChannelAccess:
         return None if channel is None else self._since(channel)
 
     def since(self, user: User, name: str) -> float | None:
-        """Return the founding time whose closed links the user may read; None: open links only.
+        """Return the channel's creation time if the user may read links shared there while closed.
 
-        ``Refused`` if the user may not read the channel ``name`` at all.
+        Those are the links since that time. None: only links that were shared while the channel was open. ``Refused``
+        if the user may not read the channel ``name`` at all.
         """
         channel = self._network.channel(name)
         if channel is None:
@@ -74,7 +76,7 @@ class ChannelAccess:
         return self._since(channel) if user in channel.members else None
 
     def view(self, user: User) -> ReadableChannels:
-        """Return the channels hidden from the user, and the founding times of the user's channels."""
+        """Return the channels hidden from the user, and the creation times of the user's channels."""
         # There may be many channels, and few of them can be hidden.
         doubtful = ((name, channel) for name, channel in self._network.channels.items() if _may_be_hidden(channel))
         hidden = (name for name, channel in doubtful if not may_read(user, channel))

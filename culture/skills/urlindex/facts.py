@@ -9,8 +9,8 @@ OPEN = 0.0
 class MessageWithLinks(NamedTuple):
     """A message that may contain links.
 
-    ``room`` is OPEN, or the time at which the channel was founded if it was closed (+i, +k, +s) when this was said: a
-    later channel of the same name is another room.
+    ``room`` is OPEN, or the creation time of the channel if it was closed (+i, +k, +s) when the message was sent: a
+    later channel of the same name is another one.
     """
 
     channel: str
@@ -60,7 +60,11 @@ class LinkPage(NamedTuple):
 
 
 class ReadableChannels(NamedTuple):
-    """Channels that a user may read: all but ``hidden`` channels, and closed links of own channels."""
+    """Which links a user may read: those of all channels but the ``hidden`` ones.
+
+    ``since``: the creation time of each channel of the user; links shared there while it was closed are readable,
+    too.
+    """
 
     hidden: frozenset[str]
     since: dict[str, float]

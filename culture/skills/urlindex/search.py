@@ -54,8 +54,8 @@ class LinkReader:
     def recent(self, channel: str, since: float | None, most: int) -> LinkPage:
         """Return the latest links of a channel that were shared while it was open.
 
-        ``since``: its founding time, which adds the links shared since then while it was closed; None adds none.
-        ``most``: how many links.
+        ``since``: the channel's creation time, which adds the links shared since then while it was closed; None adds
+        none. ``most``: how many links.
         """
         bound = math.inf if since is None else since
         return self._find(_RECENT, {"channel": fold(channel), "since": bound, "most": most})

@@ -52,7 +52,7 @@ class UrlIndex(Skill):
         self._writer: UrlIndexWriter | None = None
 
     def places(self) -> Iterable[object]:
-        """Return the objects with hooks and commands: the skill and the channel access."""
+        """Return the objects whose methods are hooks and commands: the skill and the channel access."""
         return (self, self._access)
 
     async def start(self) -> None:
@@ -129,7 +129,7 @@ class UrlIndex(Skill):
             ctx.pull(rows(self.host.name, shown, found))
 
     async def _run(self, threads: ThreadPoolExecutor, find: Callable[[], LinkPage]) -> LinkPage:
-        """Return the result of a query that runs in a thread of ``threads``.
+        """Return the result of the query ``find``, which runs in a thread of ``threads``.
 
         It starts when earlier messages are on disk, or after ``_PATIENCE`` seconds.
         """
@@ -141,7 +141,7 @@ class UrlIndex(Skill):
             raise _unavailable(str(error)) from error
 
     async def _run_search(self, find: Callable[[], LinkPage]) -> LinkPage:
-        """Return the result of a search that runs in threads of its own.
+        """Return the result of the search ``find``, which runs in threads of its own.
 
         So it does not delay other queries.
         """
