@@ -54,7 +54,7 @@ def command(verb: str, params: int = 0, early: bool = False) -> Callable[[F], F]
 
 
 def table(*places: object) -> Mapping[str, Command]:
-    """Return the commands that these modules and skills handle, by verb.
+    """Return the commands that these modules and skills (``places``) handle, by verb.
 
     Raises ValueError if two handle the same verb.
     """

@@ -153,7 +153,7 @@ class Context:
         self.session.send(wire(self.numeric(numeric, *params, text=text)))
 
     def numeric(self, numeric: Numeric, *params: str, text: str | None = None) -> Message:
-        """Return the line that ``reply`` would send for the same arguments."""
+        """Return the line of a numeric with these parameters, then ``text`` or its standard text."""
         words = numeric.text if text is None else text
         return Message(numeric.code, (self.nick, *params, words) if words else (self.nick, *params), self.router.name)
 
@@ -162,11 +162,11 @@ class Context:
         self.session.send(wire(Message(verb, params, self.router.name if source is None else source)))
 
     def pull(self, rows: Iterable[Message]) -> None:
-        """Send the client many lines, which are produced as fast as the client reads them."""
+        """Send the client many lines, which are produced only as fast as the client reads them."""
         self.session.pull(map(wire, rows))
 
     def bounded(self, rows: Iterator[Message], *about: str) -> Iterator[Message]:
-        """Yield rows up to the number in the setting ``limits.rows``, then 416 if there are more.
+        """Yield rows up to the number in the setting ``limits.rows``, then numeric 416 for the rest.
 
         ``about``: the parameters of the 416, such as the mask of the search.
         """
@@ -195,7 +195,7 @@ class Context:
         return channel
 
     def each(self, act: Callable[..., None], *args: object) -> None:
-        """Run ``act`` for one item of a command with a list, such as JOIN.
+        """Call ``act(*args)`` for one item of a command with a list, such as one channel of JOIN.
 
         If it raises Refused or Failed, send that to the client, so that the command can go on with the other items.
         """

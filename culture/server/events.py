@@ -181,7 +181,7 @@ class Walloped(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """A server is reachable over ``hops`` links, the first to ``via``; for this server only."""
+    """A server is reachable over ``hops`` links, the first to ``via``; kept from other servers."""
 
     id: EventId
     name: str
@@ -191,7 +191,7 @@ class Linked(NamedTuple):
 
 
 class Unlinked(NamedTuple):
-    """A server is no longer reachable; known to this server only."""
+    """A server is no longer reachable; an event for this server only, not sent to others."""
 
     id: EventId
     name: str

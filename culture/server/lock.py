@@ -1,4 +1,4 @@
-"""A server's data folder, held by one living server."""
+"""The lock of a server's data folder, which one running server at a time may hold."""
 
 import os
 from pathlib import Path

@@ -51,7 +51,7 @@ def hook(*kinds: type) -> Callable[[F], F]:
 
 
 def repeatable(function: F) -> F:
-    """Mark a hook that recognises events that it had: after a crash they are sent to it again."""
+    """Mark a hook that recognises events it had: after a crash they are sent to it again."""
     setattr(function, REPEATABLE, True)
     return function
 
@@ -114,7 +114,7 @@ class Host:
     def take(self, session: Session) -> ClientConnection:
         """Return the connection of a session whose client turned out to be a server.
 
-        The session ends.
+        The session ends without a QUIT.
         """
         return self._parts.hand_over(session)
 
@@ -171,8 +171,8 @@ class Host:
     def go_first(self, wait: Callable[[float], bool], has_room: Callable[[], bool]) -> None:
         """Make this skill the first that stores events: other storing skills wait for it.
 
-        ``wait`` blocks, at most the given seconds, until what this skill received is stored, and returns whether it is.
-        ``has_room`` returns whether the last event will be stored.
+        ``wait`` blocks, at most the given seconds, until what this skill received is stored, and returns whether it
+        is. ``has_room`` returns whether the last event will be stored.
         """
         self._parts.offers.wait_for_first = wait
         self._parts.offers.first_has_room = has_room
@@ -192,10 +192,10 @@ class Host:
         return self._parts.offers.first_has_room()
 
     def keeps(self, mark: Callable[[], Callable[[], bool]]) -> None:
-        """Let others wait until this skill has stored what it received.
+        """Register this skill as one that stores events, for which others can wait.
 
-        ``mark()`` returns a function, callable in any thread, that returns whether everything received before the call
-        of ``mark`` is on disk.
+        ``mark()`` returns a function, callable in any thread, that returns whether everything received before the
+        call of ``mark`` is on disk.
         """
 
         def marked() -> Callable[[], bool]:
@@ -205,7 +205,7 @@ class Host:
         self._parts.offers.durability_marks.append(marked)
 
     def kept(self) -> Callable[[], bool]:
-        """Return a function that returns whether all storing skills have all earlier events on disk.
+        """Return a function that says whether all storing skills have all earlier events on disk.
 
         Earlier events are those that they received before this call.
         """
@@ -213,9 +213,9 @@ class Host:
         return lambda: all(is_kept() for is_kept in marks)
 
     def batch(self, kind: str, *params: str) -> MessageBatch:
-        """Return a new IRCv3 batch of the type ``kind`` for use with ``within``.
+        """Return a new IRCv3 batch of the type ``kind``, with these parameters.
 
-        Close it afterwards.
+        It is for use with ``within``; the caller closes it afterwards.
         """
         return MessageBatch(self.name, kind, *params)
 

@@ -48,7 +48,8 @@ async def catch_up(
 ) -> None:
     """Deliver all messages since the mark; do nothing without a mark or without a history.
 
-    ``HistoryUnavailable`` is raised if the server cannot read its history now.
+    ``mark``: up to where messages were received; ``delivery`` passes them to the receiver. Raises
+    ``HistoryUnavailable`` if the server cannot read its history now.
     """
     while mark is not None and has_history(session):
         if not (session.is_ours and await _by_arrival(session, delivery, mark)):
@@ -62,8 +63,8 @@ async def catch_up(
 def _is_missed(message: Message, mark: ReceiveMark) -> bool:
     """Whether a message of the history was missed and so has to be delivered.
 
-    It was if the mark has ids, since the history was read from them on; else if it is not older than the mark's
-    time.
+    With ids in the mark the history was read from them on, so all of it was missed; else what is not older than the
+    mark's time.
     """
     return bool(mark.msgids) or message.timestamp >= mark.time
 
@@ -71,7 +72,8 @@ def _is_missed(message: Message, mark: ReceiveMark) -> bool:
 async def _by_arrival(session: IrcSession, delivery: Delivery, mark: ReceiveMark) -> bool:
     """Deliver what was missed in the order of arrival at a server of ours.
 
-    Returns False if the server refuses ``HISTORY MISSED``, so that the caller must read by time.
+    ``mark``: up to where messages were received; ``delivery`` passes them to the receiver. Returns False if the
+    server refuses ``HISTORY MISSED``, so that the caller must read by time.
     """
     references = [*_references(mark.msgids), by_time(mark.time)]
     while True:
@@ -94,9 +96,9 @@ async def _by_arrival(session: IrcSession, delivery: Delivery, mark: ReceiveMark
 
 
 def _references(msgids: Sequence[str]) -> Iterator[str]:
-    """Iterate over history references to message ids, as many as one line has room for.
+    """Iterate over history references (``msgid=…``) to messages, as many as fit into one line.
 
-    Ids that this client made itself are left out.
+    Ids that this client made itself are left out: the server does not know them.
     """
     room = _MAX_REFERENCES_BYTES
     for msgid in msgids:
@@ -106,7 +108,10 @@ def _references(msgids: Sequence[str]) -> Iterator[str]:
 
 
 def _next_references(items: list[Item]) -> list[str]:
-    """Return a list of the reference at which the next page begins; empty after the last page."""
+    """Return the reference at which the next page of a history begins, in a list of one.
+
+    ``items``: the server's answer with the page before. The list is empty after the last page.
+    """
     for line in lines_of(items):
         if line.verb == ExtensionVerb.HISTORYEND.value and len(line.params) > 2:
             return [line.params[1]]
@@ -146,7 +151,10 @@ def _reference_to_last(messages: list[Message], reference: str) -> str:
 
 
 async def _by_time(session: IrcSession, delivery: Delivery, mark: ReceiveMark, *, runtime: Runtime) -> None:
-    """Deliver what was missed from the histories of all channels and nicks, merged by time."""
+    """Deliver what was missed from the histories of all channels and nicks, merged by time.
+
+    ``mark``: up to where messages were received; ``delivery`` passes them to the receiver.
+    """
     since = mark.time - OVERLAP
     try:
         targets = await fetch_targets(session, since, runtime.utc() + _CLOCK_SKEW)

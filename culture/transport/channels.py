@@ -39,12 +39,15 @@ class JoinedChannels:
             self._wanted[fold(new)] = new
 
     def report_outside(self, channel: str, reason: str) -> None:
-        """Log and pass to ``on_outside`` that we are not in a channel we should be in, and why."""
+        """Log that we are not in a channel that we should be in, and call ``on_outside``.
+
+        ``reason``: why we are not.
+        """
         log.warning("not in %s: %s", channel, reason)
         call_safely(self._on_outside, channel, reason)
 
     async def join(self, session: IrcSession, channel: str, key: str = "") -> None:
-        """Join a channel; raise ``NotSent`` with the server's reason if that fails.
+        """Join a channel in a session; raise ``NotSent`` with the server's reason if that fails.
 
         ``key``: the channel's password, by default the one that was used last.
         """

@@ -48,7 +48,10 @@ class Undelivered(Exception):
 
 
 class Delivery:
-    """Passes messages to the receiver, each once and in order, as the module's docstring says."""
+    """Passes messages to the receiver, each once and in order, in spite of reconnects.
+
+    Live messages and missed ones from the history come in by ``take_live`` and ``take_missed``.
+    """
 
     def __init__(self, on_message: OnMessage | None, cursor: ReceiveCursor | None) -> None:
         self._on_message = on_message
@@ -68,7 +71,7 @@ class Delivery:
         return None if self._time is None else ReceiveMark(tuple(self._newest), self._time)
 
     def begin_at(self, time: datetime) -> None:
-        """Set the time at which a later catch-up begins, unless a message has already set it."""
+        """Set the time from which on messages count as missed, unless a message has already set it."""
         if self._time is None:
             self._time = time
 

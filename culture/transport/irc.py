@@ -117,9 +117,10 @@ class IRCTransport:
     ) -> None:
         """Store address, identity and callbacks; ``start`` opens the connection.
 
-        ``channels``: those to join at start. Without ``patient`` the first connection is tried only once, and
-        ``start`` raises ``ServerUnreachable`` if it fails. ``agents`` and ``people`` are nicks that count as agents
-        and people on a server that does not tell the class of its users.
+        ``channels``: those to join at start. ``cursor``: remembers over restarts which messages were received.
+        Without ``patient`` the first connection is tried only once, and ``start`` raises ``ServerUnreachable`` if it
+        fails. ``agents`` and ``people`` are nicks that count as agents and people on a server that does not tell the
+        class of its users.
         """
         self.address = address
         self.identity = identity
@@ -240,21 +241,28 @@ class IRCTransport:
     async def send_privmsg(
         self, target: str, text: str, tags: Mapping[str, str] = NO_TAGS, *, skip: int = 0
     ) -> list[str]:
-        """Send a message of any length; return the msgids that the server gave.
+        """Send a message of any length to a channel or nick; return the msgids that the server gave.
 
-        A long text may become several messages; the first ``skip`` of them are left out as sent before. ``NotSent``
-        is raised with the reason if the server refuses or there is no connection.
+        A long text may become several messages; the first ``skip`` of them are left out as sent before. ``tags``:
+        message tags that clients may send. ``NotSent`` is raised with the reason if the server refuses or there is no
+        connection.
         """
         return await self._sender.send(self._session(), "PRIVMSG", target, text, tags, skip)
 
     async def send_notice(
         self, target: str, text: str, tags: Mapping[str, str] = NO_TAGS, *, skip: int = 0
     ) -> list[str]:
-        """Send a NOTICE, which no client answers automatically; else like ``send_privmsg``."""
+        """Send a NOTICE, which no client answers automatically.
+
+        Parameters, result and errors are those of ``send_privmsg``.
+        """
         return await self._sender.send(self._session(), "NOTICE", target, text, tags, skip)
 
     async def request(self, verb: str, *params: str, tags: Mapping[str, str] = NO_TAGS) -> list[Line]:
-        """Send any other command; return the lines of the server's answer, error numerics included."""
+        """Send a command with these parameters; return the lines of the answer, also error numerics.
+
+        ``NotSent`` is raised if no answer comes in time or there is no connection.
+        """
         return list(lines_of(await self._session().ask(Line(verb, params, tags=tags))))
 
     # Channels and users
@@ -292,7 +300,7 @@ class IRCTransport:
         return await set_metadata(self._session(), target, key, value)
 
     async def get_metadata(self, target: str, *keys: str) -> dict[str, str]:
-        """Return metadata of a user or channel as a dict: the values of ``keys``, without keys all."""
+        """Return metadata of a user or channel as a dict: the values of ``keys``, or of all keys."""
         return await get_metadata(self._session(), target, keys)
 
     async def set_away(self, text: str = "") -> None:

@@ -35,10 +35,11 @@ class MessageSender:
     async def send(
         self, session: IrcSession, verb: str, target: str, text: str, tags: Mapping[str, str], skip: int = 0
     ) -> list[str]:
-        """Send a text; return the msgids that the server gave.
+        """Send a text to a channel or nick; return the msgids that the server gave.
 
-        ``NotSent`` is raised with the server's reason if it refuses the text. ``verb`` is PRIVMSG or NOTICE. A text
-        too long for one message becomes several; the first ``skip`` of them are left out as sent before.
+        ``verb`` is PRIVMSG or NOTICE; ``tags``: message tags that clients may send. A text too long for one message
+        becomes several; the first ``skip`` of them are left out as sent before. ``NotSent`` is raised with the
+        server's reason if it refuses the text.
         """
         view = session.view
         allowed_tags = client_tags(tags, "message-tags" in session.enabled)
@@ -94,8 +95,8 @@ def split_messages(
 ) -> list[list[Message]]:
     """Split a text into messages; each is a list of lines that the server answers together.
 
-    A message is one line, or with ``limits`` a multiline batch. ``prefix`` is our ``nick!user@host``, which takes
-    room in each line. ``NotSent`` is raised for an empty text or an invalid target.
+    ``verb``: PRIVMSG or NOTICE. A message is one line, or with ``limits`` a multiline batch. ``prefix`` is our
+    ``nick!user@host``, which takes room in each line. ``NotSent`` is raised for an empty text or an invalid target.
     """
     check_target(target)
     text = text.replace(_CTCP, "").encode(errors="replace").decode()

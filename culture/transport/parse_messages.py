@@ -70,7 +70,10 @@ class MessageParser:
         return self._message(line, first.verb, text_of(item), missed)
 
     def own_message(self, verb: str, target: str, lines: Sequence[Line]) -> Message:
-        """Return the message that we sent as ``lines``, for servers that do not echo it."""
+        """Return the message that we sent as ``lines``, for servers that do not echo it.
+
+        ``verb``: PRIVMSG or NOTICE.
+        """
         items = [item for batches in [ReceivedBatches()] for line in lines for item in batches.take(line)]
         text = "".join(text_of(item) if isinstance(item, ReceivedBatch) else item.params[-1] for item in items)
         source, tags = f"{self._view.nick}!", dict(lines[0].tags)

@@ -59,9 +59,10 @@ def has_metadata(session: IrcSession) -> bool:
 
 
 async def set_metadata(session: IrcSession, target: str, key: str, value: str | None) -> bool:
-    """Set a metadata value, or remove it (None); False if the server does not support METADATA.
+    """Set the metadata ``key`` of a target, or remove it if ``value`` is None.
 
-    ``NotSent`` is raised if the server refuses.
+    ``target``: a channel, a nick or ``*`` for ourselves. Returns False if the server does not support METADATA;
+    ``NotSent`` is raised if it refuses.
     """
     check_target(target)
     if not has_metadata(session):
@@ -72,7 +73,7 @@ async def set_metadata(session: IrcSession, target: str, key: str, value: str | 
 
 
 async def get_metadata(session: IrcSession, target: str, keys: tuple[str, ...]) -> dict[str, str]:
-    """Return metadata of a user or channel as a dict: the values of ``keys``, without keys all.
+    """Return metadata of a user or channel as a dict: the values of ``keys``, or of all keys.
 
     It is empty if the server does not support METADATA; ``NotSent`` is raised if the server refuses.
     """
@@ -87,7 +88,7 @@ async def get_metadata(session: IrcSession, target: str, keys: tuple[str, ...]) 
 
 
 def _sync(session: IrcSession, line: Line) -> None:
-    """Send METADATA SYNC later if ``line`` is numeric 774, by which the server asks for that."""
+    """Send METADATA SYNC after the delay in ``line`` if it is numeric 774, which asks for that."""
     if line.verb != "774" or len(line.params) < 2:
         return
     delay = line.params[2] if len(line.params) > 3 else "0"

@@ -208,7 +208,8 @@ class Registration:
     def _with_prefix(self, line: Message) -> Message:
         """Return NICK with our nick after the server's name (``name-nick``), as that server demands.
 
-        ``Hopeless`` is raised if the nick already had this prefix.
+        ``line``: the server's refusal of the nick, whose source is the server's name. ``Hopeless`` is raised if the
+        nick already had this prefix.
         """
         prefix = f"{short_name(line.source)}-"
         if self._prefix or not line.source or self.nick.startswith(prefix):

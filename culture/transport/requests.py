@@ -51,7 +51,10 @@ class Requests:
         self._queue: deque[CommandAnswer] = deque()
 
     def begin(self, messages: list[Message]) -> tuple[list[Message], CommandAnswer]:
-        """Return the lines to send for a command, with a label or PING added, and its answer object."""
+        """Return the lines to send for a command, with a label or PING added, and its answer object.
+
+        ``messages``: the lines of the command.
+        """
         number = next(self._numbers)
         if self.labels:
             first = messages[0]

@@ -31,7 +31,7 @@ class PlainLogin:
         self._response = f"{on_behalf or ''}\0{account}\0{secret}".encode()
 
     def answer(self, challenge: bytes) -> bytes:
-        """Return the account to log in to, the account that logs in, and its secret."""
+        """Return account to log in to, account that logs in and its secret; ``challenge`` is empty."""
         return self._response
 
 
@@ -62,9 +62,10 @@ class ScramLogin:
         self._step = 0
 
     def answer(self, challenge: bytes) -> bytes:
-        """Return the next message: the first one, then the proof, then nothing to end the login.
+        """Return the client's next message: the first one, then the proof, then an empty one.
 
-        The last one is returned only after the server's own proof was checked.
+        The empty one, which ends the login, is returned only after the server's own proof was checked. ``challenge``:
+        the server's message.
         """
         self._step += 1
         if self._step == 1:
@@ -115,9 +116,10 @@ def choose(
 
 
 def _choose_on_behalf(identity: ClientIdentity, account: str, offered: Collection[str], private: bool) -> PlainLogin:
-    """Return a login as the person ``on_behalf`` with the secret of ``account``.
+    """Return a login by a program's account for the person whom ``identity`` names.
 
-    It is always PLAIN, which alone can name both accounts; ``Hopeless`` is raised if it cannot be used.
+    ``account``: the program's, whose secret is sent. The login is always PLAIN, which alone can name both accounts;
+    ``Hopeless`` is raised if it cannot be used: not ``offered`` by the server, or the connection not ``private``.
     """
     if identity.secret is None:
         raise Hopeless(f"there is no token for the account {account}, which acts for {identity.on_behalf}")

@@ -65,16 +65,16 @@ class SessionListener(Protocol):
         """Called when the channel ``old`` was renamed to ``new``."""
 
     def arrived(self, channel: str, nick: str) -> None:
-        """Called when another user has joined a channel."""
+        """Called when another user, ``nick``, has joined a channel."""
 
     def invited(self, channel: str, by: ChannelMember | None) -> None:
         """Called when the user ``by``, or the server if that is None, invited us to a channel."""
 
     def received(self, msgid: str, receipt: Receipt) -> None:
-        """Called when the server reported how far a message of ours has come."""
+        """Called when the server reported how far our message ``msgid`` has come (``receipt``)."""
 
     def progressed(self, msgid: str, receipt: Receipt, by: str) -> None:
-        """Called when the recipient ``by`` reported how far a message of ours has come there."""
+        """Called when the recipient ``by`` reported how far our message ``msgid`` has come there."""
 
 
 class IrcSession:

@@ -153,7 +153,10 @@ class NetworkView:
     def update_user(
         self, nick: str, user: str, host: str, flags: str, realname: str, account: str | None = None
     ) -> None:
-        """Update a user from the fields of a WHO reply; do nothing if the nick is not in the view."""
+        """Update a user from the fields of a WHO reply; do nothing if the nick is not in the view.
+
+        ``flags``: the reply's flags, such as ``H@``; ``account`` None: unknown.
+        """
         entry = self.users.get(self.fold(nick))
         if entry is None:
             return

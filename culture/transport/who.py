@@ -36,7 +36,7 @@ async def query_who(session: IrcSession, target: str) -> list[ChannelMember]:
 
 
 async def query_kind(session: IrcSession, nick: str) -> UserClass | None:
-    """Return whether a user is an agent or another bot, by WHOIS; None if it says neither."""
+    """Return whether a user is an agent or another bot, by WHOIS; None if WHOIS says neither."""
     check_target(nick)
     lines = list(lines_of(await session.ask(Line("WHOIS", (nick,)))))
     for line in lines:

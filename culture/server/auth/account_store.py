@@ -116,7 +116,7 @@ class AccountStore:
         self._put(checked)
 
     def vouched(self, subject: Subject, name: str, kind: UserClass) -> Account:
-        """Return the account of an OpenID user, which is made at the user's first login.
+        """Return the account of the OpenID user ``subject``; it is made at the user's first login.
 
         ``name`` is the name of a new account; ``kind`` becomes the class of a present account too. Raises
         AccountRefused if the name is in use or invalid, and Revoked for a revoked account.
@@ -139,7 +139,10 @@ class AccountStore:
         return self._put(updated)
 
     def set_password(self, name: str, verifier: PasswordVerifier) -> Account:
-        """Set an account's password and return the account; a revoked one may log in again."""
+        """Set an account's password and return the account; a revoked one may log in again.
+
+        ``verifier``: what is stored in place of the password.
+        """
         return self._alter(name, lambda account: replace(account, verifier=verifier, revoked=None))
 
     def set_class(self, name: str, kind: UserClass) -> Account:

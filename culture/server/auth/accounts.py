@@ -104,7 +104,10 @@ def new_account(
 ) -> Account:
     """Return a new account after checking its parts; raises AccountRefused for an invalid one.
 
-    ``always_on`` None: True for people, False for programs.
+    ``verifier``: of its password; ``certificates``: fingerprints to log in with; ``nicks``: those it owns besides its
+    name; ``always_on``: whether its user stays after the last session, None: True for people, False for programs;
+    ``subject``: the OpenID user it belongs to; ``via``: where the people come from that a bot logs in; ``user``: the
+    local user who needs no password.
     """
     return Account(
         name=account_name(name),

@@ -42,7 +42,7 @@ class Authenticator(Protocol):
 
 
 class NetworkAuth:
-    """Admits clients that logged in, and without a login those of local users that we know."""
+    """Admits clients that logged in, and without a login those of known users of this machine."""
 
     def __init__(self, config: ServerConfig) -> None:
         self._password = config.password

@@ -99,7 +99,8 @@ class Invitations:
     def add(self, invitation: Invitation, now: float) -> None:
         """Add an invitation; it replaces an open one for the same person or machine.
 
-        Raises NotInvited if too many invitations are open.
+        ``now``: seconds since 1970, by which expired ones are found. Raises NotInvited if too many invitations are
+        open.
         """
 
         def added(present: tuple[Invitation, ...]) -> tuple[Invitation, ...]:
@@ -111,7 +112,10 @@ class Invitations:
         self._change(added, now)
 
     def take_back(self, ids: frozenset[str], now: float) -> int:
-        """Delete the open invitations that have one of these ids; return how many there were."""
+        """Delete the open invitations that have one of these ids; return how many there were.
+
+        ``now``: seconds since 1970; expired invitations are not open.
+        """
         closed = 0
 
         def rest(present: tuple[Invitation, ...]) -> tuple[Invitation, ...]:
@@ -126,8 +130,8 @@ class Invitations:
     def redeem(self, kind: Kind, key: str, guest: str, now: float, let_in: Callable[[Invitation], None]) -> Invitation:
         """Record that ``guest`` used the invitation with this key, call ``let_in``, and return it.
 
-        ``let_in`` gives the guest access; if it raises, the invitation is open again. Raises NotInvited if the key is
-        not valid for this guest.
+        ``kind``: person or machine; ``now``: seconds since 1970. ``let_in`` gives the guest access; if it raises, the
+        invitation is open again. Raises NotInvited if the key is not valid for this guest.
         """
         with write_lock(self._path):
             invitations = self.all()
@@ -179,7 +183,7 @@ def _find(invitations: tuple[Invitation, ...], kind: Kind, key: str) -> tuple[in
 
 
 def _check(invitation: Invitation, guest: str, now: float) -> None:
-    """Raise NotInvited for an invitation that is used, has expired, or is for another guest."""
+    """Raise NotInvited for an invitation that is used, expired at ``now``, or for another guest."""
     if invitation.used is not None:
         raise NotInvited(f"This invitation was used already, by {invitation.by}: ask for another")
     if now >= invitation.expires:

@@ -37,8 +37,8 @@ TUNNELS = frozenset(
 def account_at(session: Session, nick: str, accounts: AccountStore, config: ServerConfig) -> Account | None:
     """Return the account that owns the nick if the client runs as the account's local user.
 
-    Returns None otherwise; always for a WebSocket, which comes from a page and not from the user, and where the kernel
-    cannot name the process.
+    Returns None otherwise; always for a WebSocket, which comes from a web page and not from the user, and where the
+    kernel cannot name the process.
     """
     if not session.is_local or session.is_websocket or not peer_uid.IS_KNOWN:
         return None

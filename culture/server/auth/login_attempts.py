@@ -70,8 +70,9 @@ class Logins:
     ) -> Done | LoginFailed:
         """Run the check of a password or token when a thread is free, and count it if it fails.
 
-        Returns a LoginFailed without a check if the session's origin had too many failures, also while this check
-        waited; else many connections at once would have one try each.
+        Returns a LoginFailed without a check if the session's origin (address or local user) had too many failures,
+        also while this check waited; else many connections at once would have one try each. ``now`` returns the
+        present time.
         """
         pool = self._tokens if check.asks_elsewhere else self._passwords
         async with pool.turns:
@@ -93,17 +94,21 @@ class Logins:
         self.under_way.pop(session, None)
 
     def fail(self, session: Session, now: float) -> None:
-        """Count a failed login of the session's origin (address or local user)."""
+        """Count a failed login of the session's origin (address or local user) at the time ``now``."""
         self._failures.add(_who(session), now)
 
     def may_try(self, session: Session, limits: ServerLimits, now: float) -> bool:
-        """Return whether the session's origin (address or local user) may try another login."""
+        """Return whether the session's origin (address or local user) may try another login.
+
+        ``limits``: say how many failures are allowed in which time; ``now``: seconds since 1970.
+        """
         return self._failures.count(_who(session), limits.failed_logins_period, now) < limits.failed_logins
 
     def may_make_account(self, session: Session, limits: ServerLimits, now: float) -> bool:
         """Count a new account of the session's origin (address or local user) and return True.
 
-        Returns False, without counting, if the origin has made as many as ``limits`` allows.
+        Returns False, without counting, if the origin has made as many as ``limits`` allows. ``now``: seconds since
+        1970.
         """
         who = _who(session)
         if self._new_accounts.count(who, limits.new_accounts_period, now) >= limits.new_accounts:
@@ -112,7 +117,10 @@ class Logins:
         return True
 
     def forget_tries(self, limits: ServerLimits, now: float) -> None:
-        """Drop the records of failed logins and new accounts that are too old to count."""
+        """Drop the records of failed logins and new accounts that are too old to count.
+
+        ``limits``: say how long they count; ``now``: seconds since 1970.
+        """
         self._failures.prune(limits.failed_logins_period, now)
         self._new_accounts.prune(limits.new_accounts_period, now)
 

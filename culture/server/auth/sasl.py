@@ -126,7 +126,10 @@ class ClientFinal(NamedTuple):
 
 
 def server_first(nonce: str, salt: bytes, iterations: int) -> str:
-    """Return the server's first SCRAM message: what the client needs to make its proof."""
+    """Return the server's first SCRAM message, from which the client computes its proof.
+
+    ``nonce``: that of client and server together; ``salt`` and ``iterations``: those of the password's hash.
+    """
     return f"r={nonce},s={base64.b64encode(salt).decode()},i={iterations}"
 
 
@@ -190,7 +193,10 @@ class BearerExchange:
 
 
 def _told(failed: LoginFailed, status: str, tokens: Tokens) -> LoginFailed:
-    """Return the failure with JSON that tells the client the reason (RFC 7628 §3.2.2)."""
+    """Return a failed login with JSON that tells the client the reason (RFC 7628 §3.2.2).
+
+    ``status``: the error code of the RFC, such as ``invalid_token``; ``tokens``: knows where clients get a token.
+    """
     answer = {"status": status, "openid-configuration": tokens.configuration}
     return LoginFailed(failed.reason, json.dumps(answer, separators=(",", ":")).encode())
 
@@ -241,7 +247,10 @@ class Exchange(Protocol):
     """One attempt to log in, message by message; any step but a Challenge ends it."""
 
     def step(self, data: bytes) -> Step:
-        """Handle a message of the client and return the next step; never raises an exception."""
+        """Handle a message of the client (``data``) and return the next step; never raises.
+
+        The message is decoded from base64.
+        """
 
 
 def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[SaslMechanism, ...]:
@@ -264,7 +273,8 @@ def begin(
 ) -> Exchange:
     """Return a new exchange in this mechanism, which waits for the client's first message.
 
-    ``certificate``: the fingerprint of the client's certificate. ``tokens``: the issuer's, if one is configured.
+    ``store``: the accounts; ``certificate``: the fingerprint of the client's certificate; ``tokens``: the login by an
+    issuer's tokens, if one is configured.
     """
     match mechanism:
         case SaslMechanism.PLAIN:

@@ -91,7 +91,10 @@ def copy(source: Source, folder: Path, count: Count) -> BackupFile:
 
 
 def _copy_file(source: Path, target: Path, count: Count) -> None:
-    """Copy as many bytes as the file has when it is opened, since a log may grow meanwhile."""
+    """Copy as many bytes as the file has when it is opened, since a log may grow meanwhile.
+
+    ``count`` is called with the bytes of each chunk.
+    """
     with source.open("rb") as reading, target.open("wb") as writing:
         left = os.fstat(reading.fileno()).st_size
         while left and (chunk := reading.read(min(left, _CHUNK))):
@@ -101,7 +104,10 @@ def _copy_file(source: Path, target: Path, count: Count) -> None:
 
 
 def _copy_database(source: Path, target: Path, count: Count) -> int:
-    """Copy one state of a SQLite database that others may be writing; return its schema number."""
+    """Copy one state of a SQLite database that others may be writing; return its schema number.
+
+    ``count`` is called with the bytes of each chunk.
+    """
     with closing(database.open_reader(source)) as reading, closing(sqlite3.connect(target)) as writing:
         (page,) = reading.execute("PRAGMA page_size").fetchone()
         done = 0

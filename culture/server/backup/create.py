@@ -28,10 +28,11 @@ class BackupDiskFull(Exception):
 
 
 def create(file: Path, label: Label, sources: Sequence[Source], at: float, copied: Count, packed: Count) -> Manifest:
-    """Write a backup of these files to ``file`` and return its manifest.
+    """Write a backup of the files in ``sources`` to ``file`` and return its manifest.
 
-    ``at``: time of the backup (seconds since 1970). ``copied`` and ``packed`` are called with numbers of bytes, as
-    files are copied and then packed. Raises FileExistsError if ``file`` exists, and BackupDiskFull.
+    ``label``: describes the server; ``at``: time of the backup (seconds since 1970). ``copied`` and ``packed`` are
+    called with numbers of bytes, as files are copied and then packed. Raises FileExistsError if ``file`` exists, and
+    BackupDiskFull.
     """
     if file.exists():
         raise FileExistsError(file)
@@ -62,7 +63,8 @@ def _copies(sources: Sequence[Source], stage: Path, count: Count) -> tuple[Backu
 def _write(part: Path, file: Path, manifest: Manifest, at: float, count: Count) -> None:
     """Write the backup to ``part`` and move it to ``file``.
 
-    Raises FileExistsError if ``file`` exists: no file is replaced.
+    ``at``: time of the files; ``count`` is called with numbers of bytes. Raises FileExistsError if ``file`` exists:
+    no file is replaced.
     """
     with os.fdopen(open_private(part, os.O_WRONLY | os.O_EXCL), "wb") as out:
         tarball.pack(out, manifest, part.parent, at, count)

@@ -81,8 +81,9 @@ def unpacked(
 ) -> Iterator[Unpacked]:
     """Unpack a backup next to the data folder ``beside``, for the duration of the block.
 
-    ``supported``: the highest schema that this program can read of each database. ``stamp``: a part of the new folder's
-    name. ``count`` is called with the bytes of each chunk. Raises BadBackup, which leaves everything unchanged.
+    ``source``: the backup's contents; ``supported``: the highest schema that this program can read of each database;
+    ``stamp``: a part of the new folder's name. ``count`` is called with the bytes of each chunk. Raises BadBackup,
+    which leaves everything unchanged.
     """
     manifest, members = tarball.opened(source)
     _check(manifest, beside.parent, supported)
@@ -103,7 +104,7 @@ def unpacked(
 def _alone(beside: Path) -> Iterator[None]:
     """During the block, keep other restores out; remove first what a killed restore left behind.
 
-    Raises BadBackup if another restore is under way.
+    ``beside``: the data folder. Raises BadBackup if another restore is under way.
     """
     lock = FileLock(beside.with_name(f"{beside.name}.restoring"))
     try:

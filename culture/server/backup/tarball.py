@@ -79,9 +79,9 @@ def opened(source: IO[bytes]) -> tuple[Manifest, Iterator[TarMember]]:
 
 
 def peeked(source: IO[bytes]) -> tuple[Manifest, bytes | None]:
-    """Return a backup's manifest, and its configuration file.
+    """Return a backup's manifest, and the contents of its configuration file.
 
-    The latter is None if the backup does not begin with it.
+    The latter are None if the backup does not begin with that file. ``source``: the backup's contents.
     """
     manifest, members = opened(source)
     first = manifest.files[0] if manifest.files else None

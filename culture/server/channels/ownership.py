@@ -1,8 +1,8 @@
-"""Rules on founding, operating and registering channels.
+"""Rules on creating, operating and registering channels.
 
-A new channel needs a name that people can read and cannot confuse with another (``channel_names``). A standing channel
-(one of the configuration) belongs to people: if accounts of people exist, only users of class human are its operators.
-Elsewhere, and in channels that users founded, ranks are as in IRC.
+A new channel needs a name that people can read and cannot confuse with another (``channel_names``). A standing
+channel (one of the configuration) belongs to people: if accounts of people exist, only users of class human are its
+operators. Elsewhere, and in channels that users created, ranks are as in IRC.
 """
 
 from collections.abc import Sequence
@@ -63,8 +63,8 @@ def may_operate(network: Network, channel: Channel, user: User) -> bool:
 def rank_at_entry(network: Network, channel: Channel | None, user: User) -> str:
     """Return the rank ("o" or "") of a user who joins a channel; ``channel`` None is a new one.
 
-    The first member is the operator. In a registered channel the founder is, whenever they come; in a channel of the
-    configuration the first person is, since agents often join before people.
+    The first member is the operator. In a registered channel the founder (whose account registered it) is, whenever
+    they come; in a channel of the configuration the first person is, since agents often join before people.
     """
     if channel is None:
         return "o"
@@ -123,7 +123,7 @@ class StandingChannels:
                 self._promote(channel, user)
 
     def _promote(self, channel: Channel, user: User) -> None:
-        """Make a person who logs in inside a channel its operator, if joining now would do so."""
+        """Make a person who logs in while in a channel its operator, if joining now would do so."""
         if not self._network.knows_people or user.server != self._router.name or user.kind != UserClass.HUMAN:
             return
         others = [each for each in channel.members if each is not user and each.kind == UserClass.HUMAN]

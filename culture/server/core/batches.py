@@ -13,7 +13,8 @@ _numbers = count(1)
 def batched(rows: Iterable[Message], server: str, kind: str, *params: str) -> Iterator[bytes]:
     """Yield the encoded rows as an IRCv3 batch of type ``kind``, from opening to closing line.
 
-    ``params``: the parameters of the batch. Each row gets the ``batch`` tag as its first tag.
+    ``server``: the source of these two lines; ``params``: the parameters of the batch. Each row gets the ``batch``
+    tag as its first tag.
     """
     name = f"b{next(_numbers)}"
     tag = f"@batch={name} ".encode()

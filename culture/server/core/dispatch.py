@@ -106,7 +106,7 @@ class Dispatcher:
                 self._resume()
 
     def allowance(self) -> int:
-        """Return how many bytes may wait to be sent: more for agents and during long answers."""
+        """Return how many bytes may wait to be sent to the client: more for agents and long answers."""
         limits, user = self._context.config.limits, self._session.user
         pushed = limits.agent_send_queue if user is not None and self._is_agent(user) else limits.send_queue
         return pushed + limits.pull_queue if self._session.is_pulling else pushed
@@ -177,7 +177,7 @@ class Dispatcher:
         return "label" in message.tags and "labeled-response" in self._session.caps.enabled
 
     def _run(self, message: Message, then: Then | None = None) -> bool:
-        """Run the message's command, or ``then`` in its place; the client is sent a refusal of it.
+        """Run the message's command, or ``then`` in its place; a refusal is sent to the client.
 
         Returns False if the command is answered only after a later line of the client (Unanswered). An error of the
         handler ends the session.
@@ -225,7 +225,10 @@ class Dispatcher:
         self._context.parts.tasks.start(self._finish(later, message))
 
     async def _finish(self, later: Later, message: Message) -> None:
-        """Wait for the work of a Later and run its ``then``; go on with the lines sent meanwhile."""
+        """Wait for the work of a Later and run its ``then``; go on with the lines sent meanwhile.
+
+        ``message``: the command that returned the Later.
+        """
         try:
             result = await later.work
         except Exception:

@@ -43,9 +43,9 @@ def offer(limits: ServerLimits) -> str:
 
 
 class MultilineBatches:
-    """The multiline message that each session is sending (a batch).
+    """The multiline message (a batch) that each session is sending.
 
-    It is accepted or refused as a whole. What is refused is told to the client by FAIL.
+    A message is accepted or refused as a whole. Of a refusal the client is told by FAIL.
     """
 
     def __init__(self, server: str) -> None:
@@ -60,7 +60,7 @@ class MultilineBatches:
     def add(self, session: Session, message: Message, limits: ServerLimits) -> None:
         """Add a message with a ``batch`` tag to the session's open batch.
 
-        Send FAIL if it does not fit.
+        Send FAIL if it does not fit into the batch, by tag, verb or ``limits``.
         """
         batch = self._open.get(session)
         if batch is None:
@@ -116,7 +116,10 @@ class MultilineBatches:
             self._refuse(session, batch, "MULTILINE_INVALID", text=why)
 
     def expire(self, now: float, timeout: float) -> None:
-        """Refuse (FAIL) the open batches to which no line was added for ``timeout`` seconds."""
+        """Refuse (FAIL) the open batches to which no line was added for ``timeout`` seconds.
+
+        ``now``: monotonic time in seconds.
+        """
         for session, batch in self._open.items():
             if not batch.is_refused and now - batch.touched >= timeout:
                 text = f"Nothing came for {timeout:g} seconds"

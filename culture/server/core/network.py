@@ -139,7 +139,10 @@ class Network:
                 self.classify(user)
 
     def open_standing(self, at: float) -> None:
-        """Create the channels of the configuration, which always exist; ``at``: the present time."""
+        """Create the channels of the configuration, which always exist.
+
+        ``at``: the present time in seconds since 1970.
+        """
         for name in self._standing.values():
             self.open(name, at)
 
@@ -153,9 +156,9 @@ class Network:
         return change(self, event) if change is not None else ()
 
     def open(self, name: str, at: float) -> Channel:
-        """Create a channel with this name, at the time ``at``, and return it.
+        """Create a channel with this name and return it; only ``apply`` may call this.
 
-        Only ``apply`` may call it.
+        ``at``: its time of creation, in seconds since 1970.
         """
         folded = fold(name)
         channel = Channel(self._standing.get(folded, name), at, folded in self._standing, flags=set(self.channel_modes))
@@ -203,5 +206,8 @@ class Network:
         self.add_channel(channel)
 
     def remember(self, user: User, stamp: EventId) -> None:
-        """Add the user to the list for WHOWAS, with the event's time; only ``apply`` may call it."""
+        """Add a user who left or changed nick to the list for WHOWAS; only ``apply`` may call this.
+
+        ``stamp``: id and time of the event.
+        """
         self.gone.append(Gone(user.nick, user.username, user.host, user.realname, user.server, user.account, stamp.at))

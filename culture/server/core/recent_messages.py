@@ -77,7 +77,7 @@ class RecentMessages:
         return Trace(seq, speaker, None) if isinstance(speaker, str) else Trace(seq, *speaker)
 
     def forget(self, target: str, trace: Trace) -> None:
-        """Drop the record of a message, given by its target and trace, that was redacted."""
+        """Drop the record of a redacted message, given by its target and trace."""
         theirs = self._elsewhere.get(target, ())
         if (position := next((at for at, (_, each) in enumerate(theirs) if each is trace), None)) is not None:
             del self._elsewhere[target][position]

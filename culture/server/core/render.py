@@ -131,7 +131,10 @@ def render_said(message: Said, flavour: int) -> bytes | None:
 
 
 def _batch(message: Said, flavour: int) -> bytes:
-    """Return a message of several lines as an IRCv3 batch, whose opening line has the tags."""
+    """Return a message of several lines as an IRCv3 batch, whose opening line has the tags.
+
+    ``flavour``: capabilities of the client that change how lines look (``Flavour``).
+    """
     name, addressed = f"m{message.id.seq}", f"{message.status}{message.target}"
     rows = [f"{_tags(message, flavour, message.account)}:{message.source} BATCH +{name} {MULTILINE} {addressed}\r\n"]
     for text, concat in message.lines:
@@ -142,7 +145,10 @@ def _batch(message: Said, flavour: int) -> bytes:
 
 
 def _one_by_one(message: Said, flavour: int) -> bytes:
-    """Return a message of several lines as ordinary messages; only the first has the msgid."""
+    """Return a message of several lines as ordinary messages; only the first has the msgid.
+
+    ``flavour``: capabilities of the client that change how lines look (``Flavour``).
+    """
     tags = _tags(message, flavour, message.account)
     again = _tags(message, flavour, message.account, again=True)
     if len(again.encode()) > _TAGS_REPEATED:
@@ -158,8 +164,9 @@ def _one_by_one(message: Said, flavour: int) -> bytes:
 def _tags(event: Event, wants: int, account: str | None, again: bool = False) -> str:
     """Return an event's message tags as ``@tags `` (with the trailing space); "" without tags.
 
-    ``wants``: the flavour (``Flavour``, capabilities that change how lines look). ``again``: this is a later line of a
-    multiline message, so tags that only its first line carries are left out.
+    ``wants``: the flavour (``Flavour``, capabilities that change how lines look). ``account``: that of the user who
+    caused the event. ``again``: this is a later line of a multiline message, so tags that only its first line carries
+    are left out.
     """
     words = []
     if wants & Flavour.TIME:

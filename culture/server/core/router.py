@@ -168,7 +168,7 @@ class Router:
     def _come_or_go(self, event: Joined | Left, user: User, account: str | None) -> None:
         """Apply a join or quit of a user of another server, and send it to the sessions that see it.
 
-        Only members with sessions here are looked up, which is quick in large channels.
+        Only members with sessions here are looked up, which is quick in large channels. ``account``: the user's.
         """
         before = list(user.channels)
         self.network.apply(event)
@@ -201,7 +201,7 @@ class Router:
         return chain.from_iterable(hearers.values())
 
     def repeat(self, event: Event | ToldOpen) -> None:
-        """Send an earlier event again, to the subscribers that are marked as repeatable only."""
+        """Send an earlier event again, only to the subscribers that are marked as repeatable."""
         for subscriber in self._subscribers.get(type(event), ()):
             if getattr(subscriber, REPEATABLE, False):
                 try:

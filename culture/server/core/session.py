@@ -120,7 +120,7 @@ class Session:
         queue.append(line)
 
     def push(self, line: bytes) -> None:
-        """Queue a line for the client, even while an answer is being captured (``capture``)."""
+        """Queue a line for the client, even while ``capture`` collects all other lines."""
         queue = self.connection.queue
         if not queue:
             self._dirty.append(self.connection)
@@ -148,9 +148,9 @@ class Session:
             self.connection.resume()
 
     def pull(self, rows: Iterable[bytes]) -> None:
-        """Send a long answer piece by piece as the client reads it.
+        """Send a long answer piece by piece, as the client reads it.
 
-        The next command waits for its end.
+        The client's next command waits for the end of the answer.
         """
         self._rows = iter(rows) if self._rows is None else chain(self._rows, rows)
         self._produce()

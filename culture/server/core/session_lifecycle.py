@@ -100,9 +100,9 @@ def _credentials(session: Session) -> Credentials:
 
 
 def _same_person(ctx: Context, identity: ServerIdentity) -> User | None:
-    """Return the connected user to whom the new session belongs, or None.
+    """Return the connected user to whom a new session with this identity belongs, or None.
 
-    It has the same account and, unless nicks are bound to accounts, the same nick.
+    The user has the same account and, unless nicks are bound to accounts, the same nick.
     """
     if identity.account is None:
         return None
@@ -195,7 +195,10 @@ def _take_class(ctx: Context, user: User) -> None:
 
 
 def depart(parts: ServerParts, session: Session, reason: str) -> None:
-    """Handle a session's end: with the last one, its user leaves, or if always on goes away."""
+    """Handle a session's end: with the last one, its user leaves, or if always on goes away.
+
+    ``parts``: the parts of the server; ``reason``: the text of the QUIT.
+    """
     router, user = parts.router, session.user
     if not router.detach(session) or user is None:
         return
@@ -222,7 +225,10 @@ def _may_stay(parts: ServerParts, user: User, account: Account) -> bool:
 
 
 def expel(parts: ServerParts, user: User, reason: str) -> None:
-    """End every session of a user; the user leaves the network even if its account is always on."""
+    """End every session of a user; the user leaves the network even if its account is always on.
+
+    ``reason``: the text of the QUIT.
+    """
     for session in list(parts.router.sessions.get(user, ())):
         session.close(reason)
     if parts.network.user(user.nick) is user:

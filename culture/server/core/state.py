@@ -129,7 +129,7 @@ class Channel:
 
     @property
     def is_kept(self) -> bool:
-        """Return whether the channel stays without members: registered, or of the configuration."""
+        """Return whether the channel outlives its members: registered, or of the configuration."""
         return self.standing or self.is_registered
 
     @property

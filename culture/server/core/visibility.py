@@ -31,13 +31,16 @@ def sees_member(asker: User, other: User, channel: Channel) -> bool:
 
 
 def no_such_nick(network: Network, asker: User, nick: str) -> str:
-    """Return the text of 401, with the most similar nick that the asker may see."""
+    """Return the text of 401 for an unknown nick, with the most similar nick visible to asker."""
     names = (user.nick for user in network.users.values() if sees_user(asker, user))
     return hinted(Numeric.ERR_NOSUCHNICK.text, nearest(nick, names))
 
 
 def no_such_channel(network: Network, asker: User, name: str) -> str:
-    """Return the text of 403, with the most similar channel that the asker may see."""
+    """Return the text of 403 for an unknown name, with the most similar channel visible.
+
+    ``asker``: the user to whom it has to be visible.
+    """
     names = (channel.name for channel in network.channels.values() if sees_channel(asker, channel))
     return hinted(Numeric.ERR_NOSUCHCHANNEL.text, nearest(name, names))
 

@@ -170,7 +170,7 @@ def redeem(ctx: Context, message: Message) -> Later:
 def _redeemed(invitations: Invitations, store: AccountStore, name: str, key: str, password: str) -> str | Failed:
     """Make the invited person's account and return a token for it, or the refusal.
 
-    Call it in a thread.
+    ``name`` and ``password``: those of the account; ``key``: the invitation's. Call it in a thread.
     """
     token = ""
 

@@ -27,7 +27,7 @@ def markread(ctx: Context, message: Message) -> None:
 
 
 def _time(ctx: Context, words: str) -> str:
-    """Return the time in a parameter ``timestamp=time``, but not a later one than now.
+    """Return the time in ``words``, a parameter ``timestamp=time``; at most the present time.
 
     Raises Failed if there is no valid time.
     """

@@ -43,7 +43,8 @@ def _take_back(ctx: Context, target: str, msgid: str, why: str | None) -> None:
 def _take_back_older(ctx: Context, name: str, msgid: str, why: str | None, trace: Trace | None) -> None:
     """Redact a message that is only in the history, where an account alone proves who wrote it.
 
-    ``trace``: its author, None if no such message is found. Raises Failed.
+    ``name``: the channel or nick it was sent to; ``trace``: its author, None if no such message is found. Raises
+    Failed if there is no such message or the user may not redact it.
     """
     target, channel = _target(ctx, name)
     if trace is None:

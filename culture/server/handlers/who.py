@@ -97,7 +97,7 @@ def _fits(mask: str, user: User) -> bool:
 
 
 def _columns(ctx: Context, row: WhoRow, token: str) -> dict[str, str]:
-    """Return the values of all WHOX columns, each by the letter of its column.
+    """Return the values of all WHOX columns for a user, each by the letter of its column.
 
     ``token``: the token of the request, which the reply repeats.
     """

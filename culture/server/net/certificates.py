@@ -20,7 +20,8 @@ _SKEW = timedelta(hours=1)  # the client's clock may be behind ours
 def make(names: Sequence[str], days: int, certificate: Path, key: Path, now: datetime | None = None) -> str:
     """Write a new key and a self-signed certificate for these hosts; return its fingerprint.
 
-    The certificate is valid for ``days``. The fingerprint is its SHA-256 in hex.
+    The certificate is valid for ``days``, from ``now`` on (None: the present time). The fingerprint is its SHA-256 in
+    hex.
     """
     secret = ec.generate_private_key(ec.SECP256R1())
     signed = _signed(secret, names, days, now or datetime.now(UTC))

@@ -47,6 +47,7 @@ class AddressLimits:
         """Count a new connection; return why it is refused, or None if it is accepted.
 
         ``guest``: what to pass to ``release`` at its end. ``host``: its address. ``exempt``: networks without limits.
+        ``now``: monotonic time in seconds.
         """
         group = group_of(host, exempt)
         if group is None:
@@ -67,13 +68,16 @@ class AddressLimits:
             self._open.release(group)
 
     def forget(self, limits: ServerLimits, now: float) -> None:
-        """Drop the records of addresses that had no new connection for the period of the limit."""
+        """Drop the records of addresses that had no new connection for the period of the limit.
+
+        ``now``: monotonic time in seconds.
+        """
         self._recent.prune(limits.new_connections_period, now)
 
 
 @lru_cache(maxsize=4096)
 def group_of(host: str, exempt: tuple[str, ...] = ()) -> str | None:
-    """Return the key by which an address is counted.
+    """Return the key by which the connections of an address (``host``) are counted.
 
     None if it is in one of the exempt networks. All addresses of an IPv6 network have the same key.
     """
@@ -106,10 +110,10 @@ class ConnectionGroups:
     def admit(
         self, session: Session, limits: ServerLimits, exempt: tuple[str, ...], uids: Collection[int]
     ) -> str | None:
-        """Count a new connection; return why it is refused, or None if it is accepted.
+        """Count a session's new connection; return why it is refused, or None if it is accepted.
 
         Unregistered connections may be ended for it. ``exempt``: networks outside of which each client counts as
-        remote. ``uids``: users without a limit.
+        remote. ``uids``: users of this machine without a limit.
         """
         group = _user_group(session, exempt, uids)
         if group not in (_OWN, _REMOTE) and self._sizes[group] >= limits.connections_per_user:

@@ -22,7 +22,7 @@ def period(limits: ServerLimits) -> float:
 def check(sessions: Iterable[Session], limits: ServerLimits, name: str, now: float) -> None:
     """Send PING to silent sessions; end those that were silent or unregistered for too long.
 
-    ``name``: the server's name. ``now``: the present monotonic time.
+    ``limits``: say how long that is; ``name``: the server's name; ``now``: the present monotonic time.
     """
     for session in sessions:
         silent = now - session.connection.last_active

@@ -30,13 +30,13 @@ class Layer(Protocol):
         """
 
     def decode(self, data: bytes) -> bytes:
-        """Return the lines in bytes from the network.
+        """Return bytes from the network decoded into IRC lines; incomplete data waits for more.
 
         Raises LayerError if the connection has to end.
         """
 
     def encode(self, data: bytes) -> bytes:
-        """Return bytes for the network: first those of the layer itself, then the lines converted."""
+        """Return ``data`` (IRC lines) converted for the network, after the layer's own bytes."""
 
     def outgoing(self) -> bytes:
         """Return bytes that the layer itself has to send, such as a handshake.

@@ -70,7 +70,7 @@ class Poller:
         self._set.close()
 
     def watch(self, descriptor: int, ready: Ready | None, events: int = READ) -> None:
-        """Call ``ready(events)`` when a descriptor is ready; with None, ``serve`` returns the event.
+        """Call ``ready(events)`` when a descriptor is ready; if None, ``serve`` returns the event.
 
         ``events``: the kinds of events (READ, WRITE) to wait for.
         """

@@ -65,9 +65,9 @@ class Guard:
         return Later(self._waited(message, outcome.work), partial(self._go_on, message, outcome.then))
 
     async def _waited(self, message: Message, work: Awaitable[Any]) -> Any:
-        """Return the result of a Later's work.
+        """Return the result of a Later's work; an error is returned as a ``_Raised``.
 
-        An error is returned as a ``_Raised``, to be raised later.
+        ``_go_on`` raises it later. ``message``: the command that returned the Later.
         """
         try:
             return await work
@@ -82,16 +82,20 @@ class Guard:
         return self._answered(message, partial(then, result))
 
     def rows(self, message: Message, server: str, rows: Iterable[Message]) -> Iterator[bytes]:
-        """Yield the encoded lines of a long answer; if an error ends it, the last line is a FAIL."""
+        """Yield the encoded lines of a long answer; if an error ends it, the last line is a FAIL.
+
+        ``message``: the command that is answered; ``server``: the source of the FAIL.
+        """
         try:
             yield from map(wire, rows)
         except BaseException as error:
             yield wire(Message("FAIL", self._forgive(message, error).params, server))
 
     def _forgive(self, message: Message, error: BaseException) -> Failed:
-        """Count an error of a verb, and return the FAIL for the client.
+        """Count an error of a verb's handler, and return the FAIL for the client.
 
         Operators are told; after some errors the skill is switched off. Raises an error that ends the program.
+        ``message``: the command that failed.
         """
         if is_end(error):
             raise error

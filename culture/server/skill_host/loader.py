@@ -60,7 +60,10 @@ def has_links(config: ServerConfig) -> bool:
 
 
 async def watch_for_links(parts: "ServerParts") -> None:
-    """Wait until a server without links gets its first link, and start the federation skill."""
+    """Wait until a server without links gets its first link, and start the federation skill.
+
+    ``parts``: the parts of the running server.
+    """
     while not parts.skills.has(FEDERATION):
         await asyncio.sleep(_PERIOD)
         if not has_links(parts.config) or parts.skills.has(FEDERATION):

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def withdraw(parts: ServerParts, caps: Collection[str]) -> None:
-    """Take capabilities away from all sessions, and send ``CAP DEL`` to those with cap-notify."""
+    """Take capabilities away from all sessions, and send ``CAP DEL`` to those with cap-notify.
+
+    ``parts``: the parts of the running server.
+    """
     if not caps:
         return
     with parts.turn():
@@ -94,7 +97,7 @@ class Skills:
             self._blame(state, error)
 
     async def add_first(self, name: str, kind: type[Skill], settings: "Settings") -> None:
-        """Make and start one more skill in a running server; it gets each event before the others."""
+        """Make and start a further skill in a running server; it gets each event before the others."""
         self._load(name, kind, settings)
         state = self._states[name]
         self._parts.router.prefer(state.hooks)

@@ -26,6 +26,7 @@ def key_row(server: str, nick: str, target: str, key: str, value: str | None, vi
     """Return the line that shows the value of a metadata key: 761, or 766 if ``value`` is None.
 
     ``server`` and ``nick``: source and recipient of the line. ``target``: the user or channel that has the key.
+    ``visibility``: who may see the value, ``*`` for everybody.
     """
     if value is None:
         return Message(Numeric.RPL_KEYNOTSET.code, (nick, target, key, Numeric.RPL_KEYNOTSET.text), server)

@@ -28,7 +28,10 @@ def offer(ctx: Context) -> str:
 
 
 def answer(ctx: Context, rows: Iterable[Message], kind: str, *params: str) -> None:
-    """Send lines as an IRCv3 batch of type ``kind``; plain to a client without batches."""
+    """Send lines as an IRCv3 batch of type ``kind``; plain to a client without batches.
+
+    ``params``: the parameters of the batch.
+    """
     if "batch" in ctx.session.caps.enabled:
         ctx.session.pull(batched(rows, ctx.router.name, kind, *params))
     else:
@@ -36,7 +39,10 @@ def answer(ctx: Context, rows: Iterable[Message], kind: str, *params: str) -> No
 
 
 def row(ctx: Context, target: str, key: str, value: str | None) -> Message:
-    """Return the line that shows this client a metadata value: 761, or 766 if ``value`` is None."""
+    """Return the line that shows this client a metadata value: 761, or 766 if ``value`` is None.
+
+    ``target``: the user or channel that has the ``key``.
+    """
     return key_row(ctx.router.name, ctx.nick, target, key, value)
 
 
@@ -84,10 +90,7 @@ def sync_elsewhere(ctx: Context, target: str) -> None:
 
 
 def synced(ctx: Context, target: User | Channel) -> Iterator[Message]:
-    """Yield the subscribed metadata of a target.
-
-    With a channel, also of the members one may see.
-    """
+    """Yield the subscribed metadata of a user, or of a channel and those members one may see."""
     owners: list[User | Channel] = [target]
     if isinstance(target, Channel):
         owners += [each for each in target.members if sees_member(ctx.user, each, target)]

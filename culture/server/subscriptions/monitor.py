@@ -15,7 +15,7 @@ _ROOM = 300  # bytes of a line for the list of nicks
 
 
 class Monitors:
-    """The nicks that each session watches by MONITOR; tells the session when they come and go."""
+    """The nicks that each session watches by MONITOR; tells the session when these come and go."""
 
     def __init__(self, router: Router) -> None:
         self._router = router

@@ -9,7 +9,10 @@ from culture.server.events import AwaySet, ChannelRenamed, Invited, Joined, nick
 
 
 class EventNotices:
-    """Sends some events to more sessions than the router does."""
+    """Sends some events to more sessions than the router does.
+
+    They are AWAY on a join, invitations, and the rename of a channel.
+    """
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts

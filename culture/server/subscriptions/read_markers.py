@@ -57,7 +57,7 @@ class ReadMarkers:
         router.subscribe(self._renamed, ChannelRenamed)
 
     def get(self, user: User, target: str) -> str | None:
-        """Return the time up to which the user has read a channel or nick; None if that is not set."""
+        """Return the time up to which the user has read ``target`` (a channel or nick), or None."""
         return self._of(user).get(fold(target))
 
     def set(self, user: User, target: str, time: str, most: int) -> bool:

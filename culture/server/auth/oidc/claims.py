@@ -20,9 +20,10 @@ class Bearing(NamedTuple):
 
 
 def judged(claims: Json, settings: Oidc, now: float) -> Bearing:
-    """Return the user whom a token's claims name.
+    """Return the user whom a token's claims name: issuer's id, name here, and class.
 
-    Raises Rejected unless the token is valid at ``now`` and was issued for this server.
+    ``settings``: the issuer, and what its claims mean. Raises Rejected unless the token is valid at ``now`` (seconds
+    since 1970) and was issued for this server.
     """
     if claims.get("iss") != settings.issuer:
         raise Rejected("it is another issuer's")
@@ -75,7 +76,7 @@ def _class(claims: Json, settings: Oidc) -> UserClass:
 
 
 def _several(value: object) -> set[str]:
-    """Return a claim, which is a text or a list of texts, as a set; else an empty set."""
+    """Return a claim's text or list of texts as a set; any other value as an empty set."""
     if isinstance(value, str):
         return {value}
     return {each for each in value if isinstance(each, str)} if isinstance(value, list) else set()

@@ -44,7 +44,7 @@ def join(network: "Network", event: Joined) -> Seers:
 def _rank(channel: Channel, key: str, event: Joined, version: int) -> str:
     """Return the rank of a joining user: the one in the event, unless a newer change came first.
 
-    ``key``: the user's folded nick. ``version``: the version of the join.
+    ``key``: the user's folded nick. ``version``: the version of the join; of two changes the greater version wins.
     """
     joined = Mark(version, event.id.told, event.id.origin, event.id.seq)
     if version >= 0:
@@ -92,7 +92,7 @@ def set_topic(network: "Network", event: TopicSet) -> Seers:
 
 
 def next_version(network: "Network", channel: Channel) -> int:
-    """Return the version of a change that is applied now to the channel.
+    """Return the version to give to a change of the channel that is applied now.
 
     It is the version that another server gave to the change, else one more than the latest of the channel.
     """

@@ -31,10 +31,7 @@ _MOST_RENAMES = 1_000
 
 
 def arrive(network: "Network", event: Arrived) -> Seers:
-    """Add a user to the network.
-
-    Return nobody, since the user shares no channel with others yet.
-    """
+    """Add a user to the network; return nobody, since no other user shares a channel yet."""
     user = User(
         event.nick,
         event.username,
@@ -210,5 +207,5 @@ def unlink(network: "Network", event: Unlinked) -> Seers:
 
 
 def hear_wallops(network: "Network", _event: Walloped) -> Seers:
-    """Return the users who get messages of WALLOPS: those with mode +w."""
+    """Return the users who get messages of WALLOPS: those with mode +w; nothing is changed."""
     return [user for user in network.users.values() if "w" in user.modes]
