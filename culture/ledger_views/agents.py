@@ -21,7 +21,7 @@ _MOST_SENDERS = 8
 
 @dataclass(frozen=True, slots=True)
 class HeldMessages:
-    """Messages of one sender that the agent does not receive until a person releases them."""
+    """The held messages of one sender for an agent: their number, and why they are held."""
 
     nick: str
     count: int
@@ -80,13 +80,16 @@ class AgentView:
 
     @property
     def budget_pct(self) -> float | None:
-        """Percentage used of the budget that is nearest to its limit; None if there is no limit."""
+        """Percentage used of the agent's daily budget, of the kind that is nearest to its limit.
+
+        None if the agent has no budget.
+        """
         limits = ((self.tokens, self.budget_tokens), (self.cost_usd, self.budget_usd), (self.limit_pct, 100))
         shares = [100 * used / limit for used, limit in limits if limit and used is not None]
         return min(max(shares), _MOST_PCT) if shares else None
 
     def as_data(self) -> dict[str, Any]:
-        """Return the agent as a dict with the JSON keys of ``culture status``."""
+        """Return the agent's state as a dict with the JSON keys of ``culture status``."""
         return {
             "nick": self.nick,
             "server": self.server,
@@ -112,9 +115,10 @@ class AgentView:
 
 
 def agents(facts: Iterable[LedgerFact], online: Collection[str] | None = None) -> list[AgentView]:
-    """Return all agents in the facts, sorted by nick.
+    """Return the state of each agent that has published a ``state`` fact, sorted by nick.
 
-    ``online``: the folded nicks that are connected; None if that is unknown.
+    ``facts``: facts of any kind. ``online``: the connected nicks, in lower case by IRC's rules; None if that is
+    unknown.
     """
     rows = list(facts)
     open_questions = Counter(
@@ -155,7 +159,7 @@ def _agent(fact: LedgerFact, questions: int, is_online: bool) -> AgentView:
 
 
 def _held(value: object) -> Iterator[HeldMessages]:
-    """Yield the entries of the ``held-by`` list of a state fact, without malformed ones."""
+    """Yield the entries of the list ``held-by`` in a state fact; malformed entries are skipped."""
     for each in value[:_MOST_SENDERS] if isinstance(value, list) else ():
         nick = safe_values.text(each, "nick", _LONGEST_WORD) if isinstance(each, Mapping) else ""
         if nick:

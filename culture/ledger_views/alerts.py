@@ -15,7 +15,7 @@ _ODD = frozenset({"agent_spiraling"})
 
 @dataclass(frozen=True, slots=True)
 class AlertView:
-    """One alert that an agent has published."""
+    """One alert that an agent has published in the ledger."""
 
     nick: str
     key: str
@@ -32,7 +32,7 @@ class AlertView:
 
 
 def alerts(facts: Iterable[LedgerFact], since: datetime | None = None) -> list[AlertView]:
-    """Return the alerts in the facts since a time (None: all), newest first."""
+    """Return the alerts among the facts, newest first; ``since``: only later ones, None for all."""
     views = [
         AlertView(
             fact.nick,

@@ -31,7 +31,7 @@ NOTHING = SpendTotal()
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """One reason why an agent makes no progress, and since when."""
+    """One reason why an agent makes no progress: a keyword, a sentence, and when it began."""
 
     reason: str
     """One word: paused, spiralling, parked, crashed, endless, gone, question, budget or errors."""
@@ -41,7 +41,7 @@ class Stuck:
 
 @dataclass(frozen=True, slots=True)
 class AgentDigest:
-    """Tasks, questions and cost of one agent in the digest's period, and why it is stuck."""
+    """Turns, questions, cost and alerts of one agent in a digest's period, and why it is stuck."""
 
     nick: str
     server: str
@@ -65,7 +65,7 @@ class AgentDigest:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether the digest has nothing of the agent: no turn, question, cost, alert or problem."""
+        """Whether the digest has no turn, question, cost, alert or problem of the agent."""
         return not (self.purposes or self.questions or self.spent.turns or self.alerts or self.stuck)
 
 
@@ -115,7 +115,7 @@ class DigestView:
 
     @property
     def stuck(self) -> tuple[AgentDigest, ...]:
-        """The agents that make no progress, for one of the reasons in ``Stuck``."""
+        """The agents in the digest that make no progress."""
         return tuple(each for each in self.agents if each.stuck)
 
 
@@ -130,8 +130,9 @@ def digest(
 ) -> DigestView:
     """Return the digest of what happened between two times, for ``reader``.
 
-    ``reader``: nick of the person whose unanswered messages are listed. ``online``: the folded nicks that are
-    connected, None if unknown. ``agent``: nick of the only agent to include, empty for all.
+    ``facts``: of any kind. ``reader``: nick of the person whose unanswered messages are listed. ``online``: the
+    connected nicks, in lower case by IRC's rules, None if unknown. ``agent``: nick of the only agent to include, empty
+    for all.
     """
     relevant = [fact for fact in facts if not agent or fold(fact.nick) == fold(agent) or fact.kind == FactKind.LINK]
     recent = [each for each in messages if since <= each.timestamp <= until]
@@ -151,10 +152,10 @@ def digest(
 
 
 def unanswered(messages: Sequence[Message], reader: str) -> list[Message]:
-    """Return the messages to the reader without an answer, oldest first.
+    """Return the messages to the nick ``reader`` that are without an answer, oldest first.
 
-    Of each sender in each channel only the last one is returned. A message counts as answered if the reader wrote
-    later in that channel or to its sender. A reply to one of the reader's own messages needs no answer.
+    Of each sender in each channel only the last one is returned. A message counts as answered if the reader wrote later
+    in that channel or to its sender. A reply to one of the reader's own messages needs no answer.
     """
     if not reader:
         return []
@@ -205,9 +206,9 @@ def _agent_digest(agent: AgentView, facts: Sequence[LedgerFact], since: datetime
 
 
 def _is_within(turn: TurnPurpose, agent: AgentView, since: datetime, until: datetime) -> bool:
-    """Whether a turn overlaps the time from ``since`` to ``until``.
+    """Whether a turn of ``agent`` overlaps the time from ``since`` to ``until``.
 
-    A turn without an end that began before counts only if its agent still works.
+    A turn without an end that began before ``since`` counts only if the agent still works.
     """
     if turn.ended is not None:
         return since <= turn.ended and turn.began <= until

@@ -22,8 +22,8 @@ _PAGES = 100
 async def facts_since(transport: IRCTransport, since: datetime, agent: str = "") -> list[LedgerFact]:
     """Return the facts that a digest needs: current states, and events since a time.
 
-    ``agent``: nick of the only agent whose events are needed. If one answer of the server cannot hold the events,
-    they are requested for each agent.
+    The server is asked for them. ``agent``: nick of the only agent whose events are needed, empty for all. If one
+    answer of the server cannot hold the events, they are requested for each agent.
     """
     current = [fact for kind in _CURRENT for fact in await facts(transport, kind, "*", _LIMIT)]
     nicks = {fold(fact.nick): fact.nick for fact in current if fact.kind == FactKind.STATE}
@@ -40,9 +40,10 @@ async def facts_since(transport: IRCTransport, since: datetime, agent: str = "")
 async def messages_since(
     transport: IRCTransport, since: datetime, until: datetime, *, in_public: bool = False
 ) -> list[Message]:
-    """Return the messages since a time in channels that the user can read, and to the user.
+    """Return the messages since a time that the user of the connection can read on the server.
 
-    With ``in_public``, only those in public channels.
+    They are those in channels and private conversations. ``until``: end of the time in which a conversation must have a
+    message. ``in_public``: read only channels that everybody may join.
     """
     places = {fold(name): name for name in await transport.list_channels()}
     if in_public:
@@ -67,7 +68,7 @@ async def _conversations(transport: IRCTransport, since: datetime, until: dateti
 
 
 async def _is_public(transport: IRCTransport, channel: str) -> bool:
-    """Whether everybody may join the channel: it is not invite-only, keyed or secret."""
+    """Whether everybody may join a channel: it is not invite-only, keyed or secret."""
     for line in await transport.request("MODE", channel):
         if line.verb == "324" and len(line.params) > 2:
             return not _HIDDEN & set(line.params[2])
@@ -88,7 +89,7 @@ async def _messages_in(transport: IRCTransport, place: str, since: datetime) -> 
 
 
 async def _recent(transport: IRCTransport, channel: str) -> list[Message]:
-    """Return the last messages of a public channel that the user is not in."""
+    """Return the last messages of a public channel that the user of the connection is not in."""
     messages: list[Message] = []
     for line in await transport.request(ExtensionVerb.HISTORY, "RECENT", channel, str(_MOST)):
         if line.verb != ExtensionVerb.HISTORY or len(line.params) < 4:

@@ -31,7 +31,7 @@ class LedgerFact:
 
 
 async def facts(transport: IRCTransport, *query: str) -> list[LedgerFact]:
-    """Return the facts in the server's answer to one ``LEDGER GET``, oldest first.
+    """Send one ``LEDGER GET`` and return the facts in the server's answer, oldest first.
 
     ``query``: the parameters after GET. ``NotSent`` is raised if the server has no ledger or refuses.
     """
@@ -47,10 +47,10 @@ async def facts(transport: IRCTransport, *query: str) -> list[LedgerFact]:
 async def all_facts(
     transport: IRCTransport, kind: str, since: datetime | None = None, nick: str = "*"
 ) -> list[LedgerFact]:
-    """Return all facts of a kind, oldest first, by as many requests as needed.
+    """Return all facts of a kind, oldest first, requested from the server page by page.
 
-    ``since``: only later ones. ``nick``: whose facts, ``*`` for everybody's. ``NotSent`` is raised if the server
-    has no ledger or refuses.
+    ``since``: only facts after this time. ``nick``: only facts of this nick, ``*`` for all. ``NotSent`` is raised if
+    the server has no ledger or refuses.
     """
     collected: dict[tuple[str, str, str], LedgerFact] = {}
     after = [] if since is None else [f"since={since.isoformat()}"]
@@ -83,9 +83,9 @@ def _fact(line: Line) -> LedgerFact | None:
 
 
 async def online(transport: IRCTransport, nicks: list[str]) -> set[str]:
-    """Return those of the nicks, folded, that have a connected client.
+    """Return those of the nicks that have a connected client, in lower case by IRC's rules.
 
-    A nick that is only shown as present, without a client, is left out.
+    An always-on account without a client counts as not connected.
     """
     present: set[str] = set()
     for start in range(0, len(nicks), _PER_LINE):

@@ -24,7 +24,7 @@ _MOST_OUTAGES = 20
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """State of a link, as the server at one end reports it in its ``link`` fact."""
+    """State of a link between servers, as the server at one end reports it in its ``link`` fact."""
 
     server: str
     peer: str
@@ -40,30 +40,33 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class LinkView:
-    """A link between two servers, with the report of each end."""
+    """A link between two servers, with the state that each end reports."""
 
     ends: tuple[str, str]
     sides: tuple[Side, ...]
 
     @property
     def state(self) -> str:
-        """The worse of the states that the two ends report."""
+        """The worse of the states of the link that its two ends report."""
         return max((side.state for side in self.sides), key=_badness)
 
     @property
     def lag_ms(self) -> float | None:
-        """Lag in milliseconds, the greater of both ends' measurements; None unless the link is up."""
+        """Lag of the link in milliseconds, the greater of both ends' values; None unless it is up."""
         measured = [side.lag_ms for side in self.sides if side.lag_ms is not None]
         return max(measured, default=None) if self.state == LINKED else None
 
     @property
     def behind(self) -> int:
-        """Number of events that still have to cross the link, in both directions."""
+        """Number of events that wait to be sent over the link, in both directions."""
         return sum(side.behind for side in self.sides)
 
     @property
     def outages(self) -> tuple[tuple[datetime, datetime], ...]:
-        """Start and end of each recent outage; those that overlap, as both ends report, are merged."""
+        """Start and end of each recent outage of the link.
+
+        Outages that overlap, as those that both ends report, are merged.
+        """
         merged: list[tuple[datetime, datetime]] = []
         for began, ended in sorted(outage for side in self.sides for outage in side.outages):
             if merged and began <= merged[-1][1]:
@@ -75,7 +78,7 @@ class LinkView:
 
 @dataclass(frozen=True, slots=True)
 class MeshView:
-    """The names of all servers, sorted, and the links between them."""
+    """The names of all servers of the mesh, sorted, and the links between them."""
 
     servers: tuple[str, ...]
     links: tuple[LinkView, ...]
@@ -84,8 +87,8 @@ class MeshView:
 def mesh(facts: Iterable[LedgerFact], here: str = "", now: datetime | None = None) -> MeshView:
     """Return the servers and links of the mesh, combined from the ``link`` facts of all servers.
 
-    ``here``: name of a server to include even if it has no links. With ``now``, a report older than two hours
-    counts as down.
+    ``here``: name of a server to include even if it has no links. ``now``: the present time, with which a report older
+    than two hours counts as down; None to believe old reports.
     """
     sides: dict[tuple[str, str], Side] = {}
     for fact in facts:

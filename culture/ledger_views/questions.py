@@ -14,7 +14,7 @@ _LONGEST_WORD, _LONGEST_ID = 60, 120
 
 @dataclass(frozen=True, slots=True)
 class QuestionView:
-    """One question of an agent, and its outcome if it is closed."""
+    """One question of an agent, with its outcome and answer if it is closed."""
 
     nick: str
     id: str
@@ -55,16 +55,19 @@ class QuestionView:
         return words.get(self.verified, "")
 
     def age(self, now: datetime) -> float:
-        """Return the seconds since the question was asked."""
+        """Return the seconds from the time at which the question was asked until ``now``."""
         return max((now - self.asked).total_seconds(), 0.0)
 
     def left(self, now: datetime) -> float | None:
-        """Return the seconds until the question's deadline, 0 after it; None without a deadline."""
+        """Return the seconds from ``now`` until the question's deadline; None without a deadline.
+
+        After the deadline it is 0.
+        """
         return None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
 
 
 def questions(facts: Iterable[LedgerFact]) -> list[QuestionView]:
-    """Return all questions in the facts: the open ones, oldest first, then closed, newest first."""
+    """Return all questions among the facts: open ones, oldest first, then closed, newest first."""
     views = {(fold(fact.nick), fact.key): _question(fact) for fact in facts if fact.kind == FactKind.QUESTION}
     pending = sorted((each for each in views.values() if each.is_open), key=lambda each: (each.asked, each.nick))
     closed = [each for each in views.values() if not each.is_open]
@@ -72,7 +75,7 @@ def questions(facts: Iterable[LedgerFact]) -> list[QuestionView]:
 
 
 def find(questions: Iterable[QuestionView], nick: str, id: str) -> QuestionView | None:
-    """Return the question of this agent with this id, or None; case does not matter."""
+    """Return the question of the agent ``nick`` with this id, or None; case does not matter."""
     key = fold(nick), fold(id)
     return next((each for each in questions if (fold(each.nick), fold(each.id)) == key), None)
 

@@ -19,9 +19,9 @@ _MOST_LINES = 200
 
 
 def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
-    """Return the field ``name`` as one line without control characters; "" if it is no text.
+    """Return a field of a fact as one line without control characters; "" if it is no text.
 
-    It is cut to ``longest`` characters.
+    ``value``: the fact's value. ``name``: the field. ``longest``: characters after which it is cut.
     """
     raw = value.get(name)
     if raw is None or isinstance(raw, dict | list):
@@ -30,9 +30,9 @@ def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
 
 
 def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return the field ``name``, a list, as at most 20 lines of text without control characters.
+    """Return a field of a fact, a list, as at most 20 lines of text without control characters.
 
-    Empty if the field is no list.
+    ``value``: the fact's value. ``name``: the field. Empty if the field is no list.
     """
     raw = value.get(name)
     if not isinstance(raw, list):
@@ -42,9 +42,9 @@ def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def lines(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return the field ``name``, a list of lines, without control characters; at most 200 lines.
+    """Return a field of a fact, a list of lines, without control characters; at most 200 lines.
 
-    Indentation is kept. Empty if the field is no list.
+    ``value``: the fact's value. ``name``: the field. Indentation is kept. Empty if the field is no list.
     """
     raw = value.get(name)
     if not isinstance(raw, list):
@@ -54,7 +54,10 @@ def lines(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def amount(value: Mapping[str, Any], name: str) -> float | None:
-    """Return the field ``name`` as a number, brought into 0 to 10^15; None if it is not finite."""
+    """Return a field of a fact as a number, limited to 0 to 10^15; None if it is not finite.
+
+    ``value``: the fact's value. ``name``: the field. None is also returned for a field that is no number.
+    """
     raw = value.get(name)
     if isinstance(raw, bool):
         return None
@@ -66,12 +69,18 @@ def amount(value: Mapping[str, Any], name: str) -> float | None:
 
 
 def count(value: Mapping[str, Any], name: str) -> int:
-    """Return the field ``name`` as a whole number of at least 0; 0 if it is no number."""
+    """Return a field of a fact as a whole number, at least 0; 0 if it is no number.
+
+    ``value``: the fact's value. ``name``: the field.
+    """
     return int(amount(value, name) or 0)
 
 
 def moment(value: Mapping[str, Any], name: str) -> datetime | None:
-    """Return the field ``name`` as a time in UTC; None if it is not ISO 8601 with a time zone."""
+    """Return a field of a fact as a time in UTC; None if it is not ISO 8601 with a time zone.
+
+    ``value``: the fact's value. ``name``: the field.
+    """
     try:
         at = datetime.fromisoformat(str(value.get(name)))
         return at.astimezone(UTC) if at.tzinfo is not None else None

@@ -16,7 +16,7 @@ _CLOCK_SKEW = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class TurnCost:
-    """One finished turn of an agent, with its tokens and cost."""
+    """One finished turn of an agent, with its end, tokens, cost in dollars and outcome."""
 
     nick: str
     at: datetime
@@ -41,15 +41,15 @@ Days = Mapping[date, Mapping[str, SpendTotal]]
 
 
 def turns(facts: Iterable[LedgerFact]) -> list[TurnCost]:
-    """Return the finished turns of all agents in the facts, oldest first."""
+    """Return the finished turns of all agents among the facts, oldest first."""
     costs = [_turn(fact) for fact in facts if fact.kind == FactKind.SPEND]
     return sorted(costs, key=lambda turn: (turn.at, turn.nick))
 
 
 def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
-    """Return the totals of each agent for each day on which any turn ended.
+    """Return the totals of the turns that ended on each day: by day, then by the agent's nick.
 
-    Days are those of the time zone ``zone``, by default the local one.
+    ``zone``: time zone of the days, None for the local one.
     """
     days: dict[date, dict[str, SpendTotal]] = defaultdict(dict)
     for turn in turns:
@@ -59,7 +59,7 @@ def by_day(turns: Iterable[TurnCost], zone: tzinfo | None = None) -> Days:
 
 
 def midnight(days_ago: int = 0) -> datetime:
-    """Return the local midnight at which the day ``days_ago`` days before today began.
+    """Return the beginning (local time) of the day that was ``days_ago`` days before today.
 
     Budgets count days this way, also when clocks change.
     """
@@ -68,7 +68,10 @@ def midnight(days_ago: int = 0) -> datetime:
 
 
 def by_agent(turns: Iterable[TurnCost], since: datetime | None = None) -> dict[str, SpendTotal]:
-    """Return the totals of each agent's turns since a time (None: all), most expensive first."""
+    """Return the total of each agent's turns since a time (None: all), by nick.
+
+    The most expensive agent comes first.
+    """
     totals: dict[str, SpendTotal] = {}
     for turn in turns:
         if since is None or turn.at >= since:

@@ -10,10 +10,10 @@ HELD, STANDING_DOWN = "held", "standing down"
 
 
 def display_state(state: str, *, stood_down: bool, held: int) -> str:
-    """Return the state of an agent as people see it.
+    """Return the state of an agent as people see it: for an idle agent, why nothing wakes it.
 
-    For an idle agent that other agents cannot wake, this is the reason: ``standing down`` if ``stood_down``,
-    ``held`` if there are ``held`` messages; else the state itself.
+    This is ``standing down`` if ``stood_down`` (only people wake the agent), or ``held`` if it has ``held`` messages
+    that wait for a person's release. Every other state is returned unchanged.
     """
     if state != AgentState.IDLE:
         return state

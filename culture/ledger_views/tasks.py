@@ -16,7 +16,7 @@ _TURN = "turn-"
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
-    """A task of a team, as its last fact describes it."""
+    """A task of a team, as the newest fact about it in the ledger describes it."""
 
     team: str
     """Nick of the team."""
@@ -39,13 +39,13 @@ class TaskView:
 
     @property
     def is_over(self) -> bool:
-        """Whether the task is done or failed."""
+        """Whether the task is done or has failed."""
         return self.stage in ("done", "failed")
 
 
 @dataclass(frozen=True, slots=True)
 class TurnPurpose:
-    """Purpose of one turn of an agent: who asked the agent for what, and where."""
+    """The purpose of one turn of an agent: who asked for what, and where."""
 
     nick: str
     key: str
@@ -59,13 +59,13 @@ class TurnPurpose:
 
 
 def tasks(facts: Iterable[LedgerFact]) -> list[TaskView]:
-    """Return the tasks of all teams in the facts, the last updated first."""
+    """Return the tasks of all teams among the facts, the last updated first."""
     views = [_task(fact) for fact in facts if fact.kind == FactKind.TASK and not _is_turn(fact)]
     return sorted(views, key=lambda task: (task.updated, task.team, task.id), reverse=True)
 
 
 def by_stage(tasks: Iterable[TaskView]) -> dict[str, list[TaskView]]:
-    """Group tasks by stage, in the order of ``STAGES``; unknown stages come last."""
+    """Group tasks by stage, from ``taken`` to ``failed``; unknown stages come last."""
     stages: dict[str, list[TaskView]] = {stage: [] for stage in STAGES}
     for task in tasks:
         stages.setdefault(task.stage, []).append(task)
@@ -73,7 +73,7 @@ def by_stage(tasks: Iterable[TaskView]) -> dict[str, list[TaskView]]:
 
 
 def turn_purposes(facts: Iterable[LedgerFact]) -> list[TurnPurpose]:
-    """Return the purposes of all turns in the facts, the newest turn first."""
+    """Return the purposes of all turns among the facts, the newest turn first."""
     purposes = [_purpose(fact) for fact in facts if fact.kind == FactKind.TASK and _is_turn(fact)]
     return sorted(purposes, key=lambda purpose: (purpose.began, purpose.nick, purpose.key), reverse=True)
 

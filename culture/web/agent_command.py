@@ -13,7 +13,7 @@ _ACCEPTED = ("is answered", "noted for", "denied:")
 
 @dataclass(frozen=True, slots=True)
 class CommandResult:
-    """Reply of an agent's daemon to a command that a person sent."""
+    """Reply of an agent's daemon to a control word or an answer that a person sent."""
 
     nick: str
     text: str
@@ -21,14 +21,14 @@ class CommandResult:
 
     @property
     def is_accepted(self) -> bool:
-        """Return whether the reply says that the daemon accepted an answer to a question."""
+        """Whether the reply says that the daemon accepted an answer to a question."""
         return any(phrase in self.text for phrase in _ACCEPTED)
 
 
 async def send_to_agent(connection: WebConnection, agent: str, text: str, timeout: float = TIMEOUT) -> CommandResult:
     """Send a private message to an agent, and return the notice with which its daemon replies.
 
-    Without a reply in ``timeout`` seconds the result's text is empty.
+    If there is no reply in ``timeout`` seconds, the text of the result is empty.
     """
     reply: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 

@@ -32,10 +32,10 @@ def create(
     post: Post | None = None,
     on_problem: OnProblem | None = None,
 ) -> Starlette:
-    """Return the page's ASGI application; its connections live from startup to shutdown.
+    """Return the ASGI application of the web page; its IRC connections last until it shuts down.
 
-    ``post`` sends push notifications; without it there are none. ``on_problem`` is called with the reason why the
-    page is not connected to its server.
+    ``views``: the pages to serve, None for all. ``post`` sends push notifications; without it there are none.
+    ``on_problem`` is called with the reason why the page is not connected to its IRC server, and with "" once it is.
     """
     database = WebDatabase(settings.folder)
     sessions = BrowserSessions(database, settings.web.session_days, login_version=settings.login_version)
@@ -109,9 +109,10 @@ async def _failed(request: Request, _error: Exception) -> Response:
 async def serving(
     settings: WebSettings, post: Post | None = None, on_problem: OnProblem | None = None
 ) -> AsyncIterator[WebSettings]:
-    """Serve the page during the block; yields the settings with the actual port (0: a free one).
+    """Serve the web page during the block; yield its settings with the actual port.
 
-    ``on_problem`` is called with the reason why the page is not connected to its server, and with "" once it is.
+    Port 0 in the settings means any free port. ``post`` sends push notifications; without it there are none.
+    ``on_problem`` is called with the reason why the page is not connected to its IRC server, and with "" once it is.
     """
     tls = settings.web.tls
     with http.listening(settings.web.host, settings.port) as listener:

@@ -116,7 +116,7 @@ class WebConnection:
 
 
 class WebConnectionPool:
-    """The open IRC connections by account.
+    """The IRC connections that are open for people at the web page, one per account.
 
     ``on_refused`` is called with an account whose login the server refuses.
     """
@@ -150,12 +150,12 @@ class WebConnectionPool:
         self._task = asyncio.create_task(self._supervise())
 
     def keep_open(self, account: str) -> None:
-        """Exempt an account's connection from being closed when no tab is open."""
+        """Keep the connection of an account open even while the person has no open tab."""
         self._kept_open.add(fold(account))
 
     @property
     def open(self) -> list[WebConnection]:
-        """Return all open connections."""
+        """All open connections."""
         return list(self._connections.values())
 
     def get(self, account: str) -> WebConnection | None:
@@ -207,9 +207,9 @@ class WebConnectionPool:
             await self.close_idle()
 
     async def _check_lost(self) -> None:
-        """Check lost connections: if the server refuses the person's login, close and log out.
+        """Log out of the page, and disconnect, people whose login the server now refuses.
 
-        The person is logged out of the page.
+        Only people whose IRC connection is lost are checked, by a second login.
         """
         for key, connection in list(self._connections.items()):
             if connection.state in (ConnectionState.LOST, ConnectionState.HOPELESS) and await self._is_refused(
@@ -235,7 +235,7 @@ class WebConnectionPool:
         return False
 
     async def close_idle(self) -> None:
-        """Close the connections of people who have had no open tab for ``idle`` seconds."""
+        """Close the connections of people who have had no open tab for the pool's idle time."""
         before = self._clock() - self._idle
         for key, connection in list(self._connections.items()):
             if connection.events.listeners:
@@ -249,7 +249,7 @@ class WebConnectionPool:
             connection.events.close()
 
     async def leave(self, account: str) -> None:
-        """Close the connection of an account, if one is open."""
+        """Close the connection of an account if one is open."""
         await self._close(fold(account))
 
     async def _close(self, key: str) -> None:
@@ -260,7 +260,7 @@ class WebConnectionPool:
             log.info("connection of %s closed", connection.person.nick)
 
     async def close(self) -> None:
-        """Close all connections and end the background task."""
+        """Close all connections and end the pool's background task."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):

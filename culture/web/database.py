@@ -53,7 +53,7 @@ class WebDatabase:
         self.do("COMMIT")
 
     def ask(self, sql: str, *values: object) -> list[tuple[object, ...]]:
-        """Run an SQL query with these values and return its rows."""
+        """Run an SQL query with ``values`` for its placeholders and return its rows."""
         return self._connection.execute(sql, values).fetchall()
 
     def do(self, sql: str, *values: object) -> int:

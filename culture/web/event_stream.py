@@ -22,7 +22,7 @@ RESYNC = "resync"
 
 @dataclass(frozen=True, slots=True)
 class StreamEvent:
-    """One event of a person's stream; ``str()`` gives it in the format of server-sent events."""
+    """One event for a person's browser tabs; ``str()`` formats it as a server-sent event."""
 
     id: str
     kind: str
@@ -43,21 +43,21 @@ class EventStream:
 
     @property
     def listeners(self) -> int:
-        """Return the number of open tabs."""
+        """Number of browser tabs that listen."""
         return len(self._queues)
 
     @property
     def position(self) -> str:
-        """Return the id of the stream's last event; a tab that listens from here gets later ones."""
+        """Id of the stream's last event; a tab that listens from this id gets the later events."""
         return f"{self._run}.{self._number}"
 
     @property
     def beginning(self) -> str:
-        """Return the id before the first event: a tab that listens from here gets every event."""
+        """Id before the stream's first event; a tab that listens from this id gets every event."""
         return f"{self._run}.0"
 
     def publish(self, kind: str, data: Mapping[str, object]) -> None:
-        """Send an event to all open tabs of the person.
+        """Send an event to all open tabs of the person; ``data`` becomes JSON.
 
         A tab whose queue is full is disconnected; it reconnects by itself.
         """
@@ -72,7 +72,11 @@ class EventStream:
                 queue.put_nowait(event)
 
     async def listen(self, last: str, every: float) -> AsyncIterator[StreamEvent | None]:
-        """Yield events after the event with id ``last``; None after ``every`` seconds without one."""
+        """Yield the events for one browser tab after the event with id ``last``.
+
+        After ``every`` seconds without an event, None is yielded. If ``last`` is unknown or too old, the first event is
+        ``resync``.
+        """
         queue: asyncio.Queue[StreamEvent | None] = asyncio.Queue()
         for event in self._missed(last):
             queue.put_nowait(event)

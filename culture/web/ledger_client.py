@@ -43,8 +43,8 @@ class LedgerClient:
     """A copy of the ledger's facts in memory.
 
     ``on_change`` is called with the kinds that have new facts. The client never gives up: a refused login is tried
-    again every minute, because the page may run for months and the reason may go away. ``current_identity`` is called
-    before each new try, as the token may have changed.
+    again every minute, because the page may run for months and the reason may go away. ``current_identity`` returns the
+    login for each new try, as the token may have changed.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class LedgerClient:
         return sorted(matching, key=lambda fact: fact.at)
 
     async def query(self, *query: str) -> list[LedgerFact]:
-        """Return the server's reply to ``LEDGER GET <query>``, oldest fact first."""
+        """Send ``LEDGER GET <query>`` and return the facts in the server's answer, oldest first."""
         return await facts(self.irc, *query)
 
     def _on_state(self, state: ConnectionState, reason: str) -> None:
@@ -129,9 +129,9 @@ class LedgerClient:
             await asyncio.sleep(self._every)
 
     async def _connect(self, start: Callable[[], Awaitable[None]]) -> None:
-        """Connect by calling ``start``.
+        """Connect to the server by calling ``start``; return when the connection has begun.
 
-        While the server refuses the page's own account, try again every ``pause`` seconds.
+        While the server refuses the page's own account, a new try follows after a pause.
         """
         while True:
             try:
@@ -184,7 +184,7 @@ class LedgerClient:
             self.on_change(frozenset(changed))
 
     def _check_relink(self, old: LedgerFact | None, fact: LedgerFact) -> None:
-        """Have all facts read again if ``fact`` says that a link is back, unlike ``old``.
+        """Have all facts read again if ``fact`` says that a link is up which was not up in ``old``.
 
         Facts from behind the link arrive late, with their old times.
         """
@@ -193,9 +193,9 @@ class LedgerClient:
             self._all_read_at = -_REREAD_ALL
 
     def _remove_missing(self, rows: list[LedgerFact]) -> None:
-        """Remove from memory the facts that are not in ``rows``, the server's present facts.
+        """Remove from memory the facts that are not in ``rows``, all facts that the server has now.
 
-        Above the limit, the oldest facts are removed as well.
+        Of too many ``rows``, the oldest are removed as well.
         """
         current = {_key(fact) for fact in sorted(rows, key=lambda fact: fact.at)[-_MAX_FACTS:]}
         for kind, of_kind in self._facts.items():

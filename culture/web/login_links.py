@@ -16,7 +16,7 @@ class LinkRefused(Exception):
 
 
 def link_path(token: str) -> str:
-    """Return the path of a login link on the page."""
+    """Return the path, on the web page, of the login link with this token."""
     return f"/login/{token}"
 
 
@@ -30,7 +30,7 @@ def make_link(folder: Path, account: str, minutes: int = MINUTES) -> str:
 
 
 class LoginLinks:
-    """The login links in the page's SQLite file; each works once."""
+    """The login links in the web page's SQLite file; each works once."""
 
     def __init__(self, database: WebDatabase, clock: Callable[[], float] = time.time) -> None:
         self._database = database

@@ -25,7 +25,7 @@ def _parser() -> MarkdownIt:
 def render(text: str, pages: Mapping[str, str], near: str = "") -> Markup:
     """Return the Markdown text of a wiki page as safe HTML.
 
-    ``pages``: addresses of all pages by name; ``near``: folder of this page, for relative links.
+    ``pages``: addresses of all pages by name. ``near``: folder of this page, to which relative links refer.
     """
     parser = _parser()
     tokens = parser.parse(clean(text, Profile.WEB))
@@ -43,7 +43,10 @@ def address(project: str, page: str) -> str:
 
 
 def _resolve_link(token: Token, pages: Mapping[str, str], near: str) -> None:
-    """Set a link's target to a wiki page or an http(s) address; any other target is removed."""
+    """Set the target of a Markdown link to a wiki page or an http(s) address, or remove it.
+
+    ``pages``: addresses of all wiki pages by name. ``near``: folder of the page with the link.
+    """
     href = str(token.attrGet("href") or "")
     token.attrs.pop("href", None)
     parts = urlsplit(href)
@@ -61,7 +64,10 @@ def _name(href: str, pages: Collection[str], near: str) -> str:
 
 
 def _image(_renderer: Any, tokens: list[Token], number: int, _options: Any, _env: Any) -> str:
-    """Return an image as a link to it, because pages load nothing from other sites."""
+    """Return an image in Markdown as an HTML link, because pages load nothing from other sites.
+
+    It overrides a rule of the Markdown renderer; ``tokens[number]`` is the image.
+    """
     token = tokens[number]
     source, label = str(token.attrGet("src") or ""), token.content or "a picture"
     if urlsplit(source).scheme not in ("http", "https"):
@@ -71,7 +77,10 @@ def _image(_renderer: Any, tokens: list[Token], number: int, _options: Any, _env
 
 
 def _code(_renderer: Any, tokens: list[Token], number: int, _options: Any, env: Any) -> str:
-    """Return inline code as HTML; if it is the name of a wiki page, as a link to that page."""
+    """Return inline code as HTML; if it is the name of a wiki page, as a link to that page.
+
+    It overrides a rule of the Markdown renderer; ``tokens[number]`` is the code.
+    """
     text = tokens[number].content
     href = env["pages"].get(text)
     code = Markup("<code>{}</code>").format(text)

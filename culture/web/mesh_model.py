@@ -32,7 +32,7 @@ Value = TypeVar("Value")
 
 
 class MeshModel:
-    """Agents, questions, alerts, spend, tasks and links, shared by all requests of the site."""
+    """Agents, questions, alerts, spend, tasks and links, shared by all requests of the web page."""
 
     def __init__(self, ledger: LedgerClient, every: float = EVERY) -> None:
         self._ledger = ledger
@@ -50,51 +50,52 @@ class MeshModel:
 
     @property
     def server(self) -> str:
-        """Return the short name, in lower case, of the server that this page is connected to."""
+        """Short name, in lower case, of the server that the web page is connected to."""
         return fold(short_name(self._ledger.irc.view.server))
 
     def agents(self) -> list[AgentView]:
-        """Return the views of all agents, sorted by nick."""
+        """Return the state of every agent in the ledger, sorted by nick."""
         online = self._online
         return self._cached("agents", lambda facts: agents(facts, online), FactKind.STATE, FactKind.QUESTION)
 
     def questions(self) -> list[QuestionView]:
-        """Return the views of all questions, the open ones first."""
+        """Return all questions of agents in the ledger, the open ones first."""
         return self._cached("questions", questions, FactKind.QUESTION)
 
     def alerts(self) -> list[AlertView]:
-        """Return the views of all alerts, newest first."""
+        """Return all alerts in the ledger, newest first."""
         return self._cached("alerts", alerts, FactKind.ALERT)
 
     def turns(self) -> list[TurnCost]:
-        """Return the cost of every turn of all agents, oldest first."""
+        """Return the cost of every finished turn of all agents, oldest first."""
         return self._cached("turns", turns, FactKind.SPEND)
 
     def tasks(self) -> list[TaskView]:
-        """Return the views of the tasks of all teams, the last updated first."""
+        """Return the tasks of all teams in the ledger, the last updated first."""
         return self._cached("tasks", tasks, FactKind.TASK)
 
     def turn_purposes(self, nick: str) -> list[TurnPurpose]:
-        """Return what the turns of an agent were for, newest turn first."""
+        """Return who asked the agent for what in each of its turns, newest turn first."""
         return turn_purposes(self._ledger.facts(FactKind.TASK, nick))
 
     def mesh(self) -> MeshView:
-        """Return the view of the servers and their links."""
+        """Return the servers of the mesh and their links."""
         return mesh(self._ledger.facts(FactKind.LINK), self.server, datetime.now(UTC))
 
     @property
     def online(self) -> frozenset[str] | None:
-        """Return the folded nicks of the agents that are online; None if unknown."""
+        """Nicks of the agents that are online, in lower case by IRC's rules; None if unknown."""
         return self._online
 
     def last_message(self, nick: str) -> Message | None:
-        """Return the last message of a nick in a public channel, or None."""
+        """Return the last message that a nick wrote in a public channel, or None."""
         return self._last_messages.get(fold(nick))
 
     async def refresh(self) -> None:
-        """Request presence and last messages of all agents, at most once in ``every`` seconds.
+        """Request presence and last messages of all agents from the server.
 
-        Without a connection, presence becomes unknown and the last messages stay.
+        Nothing is requested if that was done a few seconds ago. Without a connection, presence becomes unknown and the
+        last messages stay.
         """
         async with self._refresh_lock:
             now, nicks = asyncio.get_running_loop().time(), {fold(agent.nick): agent.nick for agent in self.agents()}
@@ -111,9 +112,10 @@ class MeshModel:
                 self._online = None
 
     def _cached(self, name: str, build: Callable[[Sequence[LedgerFact]], list[Value]], *kinds: str) -> list[Value]:
-        """Return the cached value ``name``; ``build`` makes it again when it is outdated.
+        """Return the cached value with the key ``name``, computed anew if it is outdated.
 
-        That is when there are new facts of ``kinds``, or when presence has changed.
+        It is outdated if there are new facts of ``kinds``, or if presence has changed. ``build`` computes the value
+        from the facts of these kinds.
         """
         version = (tuple(self._ledger.changes[kind] for kind in kinds), self._online)
         entry = self._cache.get(name)
@@ -139,7 +141,7 @@ class MeshModel:
 
 
 def mesh_model(page: PageRequest) -> MeshModel:
-    """Return the ``MeshModel`` that all requests of the site share; made on first use."""
+    """Return the ``MeshModel`` that all requests of the web page share; create it on first use."""
     state = page.request.app.state
     if not hasattr(state, "mesh_model"):
         state.mesh_model = MeshModel(page.web.ledger)

@@ -15,7 +15,7 @@ _STATES = (LINKED, SYNCING, DOWN)
 
 @dataclass(frozen=True, slots=True)
 class MeshNode:
-    """A server and its position in the mesh drawing."""
+    """A server in the mesh drawing: its names, its position, and whether it has no links."""
 
     name: str
     short: str
@@ -41,17 +41,17 @@ class Edge:
 
     @property
     def x(self) -> float:
-        """Return the horizontal centre of the link's label."""
+        """Horizontal centre of the link's label in SVG units."""
         return round((self.x1 + self.x2) / 2, 1)
 
     @property
     def y(self) -> float:
-        """Return the vertical centre of the link's label."""
+        """Vertical centre of the link's label in SVG units."""
         return round((self.y1 + self.y2) / 2, 1)
 
     @property
     def label_width(self) -> float:
-        """Return the width of the link's label in SVG units."""
+        """Width of the link's label in SVG units."""
         return 18.0 + 7.5 * len(self.label)
 
 
@@ -66,14 +66,14 @@ class MeshDrawing:
 
     @property
     def is_small(self) -> bool:
-        """Return whether the drawing is narrower than the page."""
+        """Whether the drawing is narrower than the web page."""
         return self.width < WIDTH
 
 
 def draw_mesh(mesh: MeshView, own: str = "") -> MeshDrawing:
-    """Return the drawing of a mesh: servers in a circle, sorted by name from the top.
+    """Return the drawing of a mesh: servers in a circle, clockwise by name from the top.
 
-    One or two servers are placed side by side. ``own``: the server to mark as the page's own.
+    One or two servers are placed side by side. ``own``: name of the web page's own server, which is marked.
     """
     positions = dict(zip(mesh.servers, _positions(len(mesh.servers)), strict=True))
     up = {end for link in mesh.links if link.state in (LINKED, SYNCING) for end in link.ends}

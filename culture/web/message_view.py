@@ -17,7 +17,7 @@ _ACTION = "* "
 
 @dataclass(frozen=True, slots=True)
 class MessageView:
-    """One message as the room template shows it, cleaned for display."""
+    """One message with the fields that the room template shows, cleaned for display."""
 
     id: str
     sender: str
@@ -32,7 +32,7 @@ class MessageView:
 
 
 def view_of(message: Message, reader: str) -> MessageView:
-    """Return a message as the room template shows it to the nick ``reader``."""
+    """Return the fields of a message that the room template shows to the nick ``reader``."""
     text = clean(message.text, Profile.WEB)
     is_action = text.startswith(_ACTION) and "\n" not in text
     return MessageView(

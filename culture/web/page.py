@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class WebPerson:
-    """The person who is logged in to the page and made a request."""
+    """A person who is logged in to the web page: account, nick and id of the browser session."""
 
     account: str
     nick: str
@@ -41,7 +41,7 @@ class NavigationEntry:
 
 
 def csrf_of(cookie: str) -> str:
-    """Return the CSRF token of forms: an HMAC of the session cookie.
+    """Return the CSRF token for forms: an HMAC of the session cookie ``cookie``.
 
     Other sites cannot read the cookie, so they cannot compute the token.
     """
@@ -52,7 +52,7 @@ REFUSED = "X-Refused"
 
 
 class PageRequest:
-    """One HTTP request, with everything that a handler needs."""
+    """One HTTP request to the web page: its person, form and data, and methods to answer it."""
 
     def __init__(self, request: Request) -> None:
         self.request = request
@@ -65,60 +65,63 @@ class PageRequest:
 
     @property
     def person(self) -> WebPerson:
-        """Return the logged-in person; LookupError if nobody is logged in."""
+        """The person who is logged in; LookupError is raised if nobody is."""
         if self._person is None:
             raise LookupError("nobody is logged in")
         return self._person
 
     @property
     def visitor(self) -> WebPerson | None:
-        """Return the logged-in person, or None if nobody is logged in."""
+        """The person who is logged in, or None."""
         return self._person
 
     @property
     def query(self) -> Mapping[str, str]:
-        """Return the query parameters of the request's address."""
+        """The query parameters of the request's URL."""
         return self.request.query_params
 
     @property
     def path_params(self) -> Mapping[str, str]:
-        """Return the parameters of the request's path, by their names in the route."""
+        """The parameters in the request's path, by their names in the route."""
         return self.request.path_params
 
     @property
     def address(self) -> str:
-        """Return the IP address of the client; "" if unknown."""
+        """The IP address of the client; "" if unknown."""
         return self.request.client.host if self.request.client else ""
 
     @property
     def caller_uid(self) -> int | None:
-        """Return the uid of the client's process if it runs on this machine, else None."""
+        """The Unix user id of the client's process if it runs on this machine, else None."""
         uid: int | None = self.request.state.caller_uid
         return uid
 
     @property
     def is_part(self) -> bool:
-        """Return whether htmx requests a part of a page; False if the browser loads a whole page."""
+        """Whether htmx requests a part of a page; False if the browser loads a whole page."""
         return "hx-request" in self.request.headers
 
     def is_only(self, *parts: str) -> bool:
-        """Return whether htmx requests only one element, with one of the ids ``parts``."""
+        """Return whether htmx requests only one element of a page, whose id is one of ``parts``."""
         return self.is_part and self.request.headers.get("hx-target") in parts
 
     # Data
 
     def facts(self, kind: str = "*", nick: str = "*") -> Sequence[LedgerFact]:
-        """Return the ledger's facts of a kind and nick (``*``: all), oldest first."""
+        """Return the ledger's facts of a kind and nick (``*``: all) from memory, oldest first."""
         return self.web.ledger.facts(kind, nick)
 
     async def query_ledger(self, *query: str) -> list[LedgerFact]:
-        """Return the server's reply to ``LEDGER GET <query>``; ``NotSent`` if the server refuses."""
+        """Send ``LEDGER GET <query>`` and return the facts in the server's answer.
+
+        ``NotSent`` is raised if the server refuses.
+        """
         return await self.web.ledger.query(*query)
 
     async def connection(self) -> "WebConnection":
         """Return the person's IRC connection, with its events and unread counts.
 
-        ``NotSent`` if the connection cannot be opened.
+        ``NotSent`` is raised if the connection cannot be opened.
         """
         return await self.web.connections.of(self.person)
 
@@ -129,11 +132,14 @@ class PageRequest:
     # Answers
 
     def show(self, template: str, status: int = 200, **values: object) -> Response:
-        """Return a response with a rendered template and this HTTP status."""
+        """Return a response with a rendered HTML template.
+
+        ``template``: file name of the template. ``status``: HTTP status. ``values``: the template's variables by name.
+        """
         return HTMLResponse(self.rendered(template, **values), status)
 
     def rendered(self, template: str, **values: object) -> Markup:
-        """Return a template as HTML, rendered with ``values`` and those that every template gets."""
+        """Return a template as HTML; ``values``: its variables, besides those of all templates."""
         context = {
             "person": self._person,
             "csrf": self.csrf,
@@ -146,14 +152,18 @@ class PageRequest:
         return Markup(templates.environment().get_template(template).render({**context, **values}))
 
     def _position(self) -> str:
-        """Return the id of the last event when the request came in; "" without a connection."""
+        """Return the id of the last event in the person's event stream at present.
+
+        It is empty if the person has no open IRC connection.
+        """
         connection = self.web.connections.get(self._person.account) if self._person is not None else None
         return connection.events.position if connection is not None else ""
 
     def _resume_position(self) -> str:
-        """Return the event id from which the tab shall read events; "" without a connection.
+        """Return the id of the event after which the browser tab is to read events.
 
-        If this request opened the connection, that is the beginning of the stream.
+        It is the last event before this request. If this request opened the IRC connection, it is the beginning of the
+        stream; without a connection it is empty.
         """
         connection = self.web.connections.get(self._person.account) if self._person is not None else None
         return self._stream_position or (connection.events.beginning if connection is not None else "")
@@ -169,7 +179,7 @@ class PageRequest:
         return entries
 
     def go(self, path: str) -> Response:
-        """Return a redirect to another page; to htmx, by the header ``HX-Redirect``."""
+        """Return a redirect to another page; for htmx, as the header ``HX-Redirect``."""
         if self.is_part:
             return Response(status_code=204, headers={"HX-Redirect": path})
         return RedirectResponse(path, 303)
@@ -177,7 +187,7 @@ class PageRequest:
     def refuse(self, text: str, status: int = 409) -> Response:
         """Return a response that shows why something was refused, with this HTTP status.
 
-        To htmx it has the status 200 and the header ``X-Refused``.
+        For htmx the status is 200 and the response has the header ``X-Refused``.
         """
         if self.is_part:
             return HTMLResponse(self.rendered("refusal.html", text=text), headers={REFUSED: "1", "HX-Reswap": "none"})

@@ -16,7 +16,7 @@ _TOO_MANY = "too many"
 class WrongPassword(Exception):
     """A login with a password is refused; the text says why.
 
-    ``status`` is that of the HTTP response.
+    ``status``: the status for the HTTP response.
     """
 
     def __init__(self, text: str, status: int = 403) -> None:
@@ -25,10 +25,10 @@ class WrongPassword(Exception):
 
 
 async def check_password(site: Site, address: str, account: str, password: str) -> str:
-    """Check a password, and return the account's name as the server spells it.
+    """Check a person's password, and return the account's name as the server spells it.
 
-    ``WrongPassword`` if the password is wrong, no person's, or tried too often. ``address``: IP address of the
-    client.
+    ``address``: IP address of the client, for the rate limit. ``WrongPassword`` is raised if the password is wrong, the
+    account is not a person's, or there were too many tries.
     """
     keys = (f"{ADDRESS}{address}", f"account {fold(account)}")
     wait = site.throttle.wait(*keys)

@@ -29,7 +29,7 @@ _MAX_PENDING = 100
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A push notification: title, text, and the address that a tap opens."""
+    """A push notification: title, text, and the URL that a tap opens."""
 
     title: str
     text: str
@@ -37,7 +37,7 @@ class Push:
 
 
 class NotPushed(Exception):
-    """A push notification could not be sent; the text holds no secrets."""
+    """A push notification could not be sent; the text says why and contains no secrets."""
 
 
 Post = Callable[[str, Push], Awaitable[None]]
@@ -54,9 +54,9 @@ def is_pushed(message: Message, nick: str) -> bool:
 
 
 class Pusher:
-    """Pushes unread messages to the people who have configured a push address.
+    """Sends unread messages as push notifications to people who have configured a push address.
 
-    A connection is kept open for each of them.
+    For each of them the web page keeps an IRC connection open.
     """
 
     def __init__(
@@ -86,11 +86,11 @@ class Pusher:
 
     @property
     def pending(self) -> int:
-        """Return the number of messages that will be pushed soon unless they are read first."""
+        """Number of messages that will be pushed soon unless they are read first."""
         return len(self._pending)
 
     def start(self) -> None:
-        """Listen from now on to the messages of all people with a push address."""
+        """Begin to listen to the messages of all people with a push address."""
         self._connections.on_message = self.on_message
         for person in self._people:
             self._connections.keep_open(person.account)
@@ -114,7 +114,10 @@ class Pusher:
             await asyncio.sleep(_RECONNECT)
 
     def on_message(self, connection: WebConnection, message: Message) -> None:
-        """Schedule a push for a message if it calls its reader and the reader has a push address."""
+        """Schedule a push for a mention or private message if its reader has a push address.
+
+        ``connection``: the reader's connection, which received the message.
+        """
         account = fold(connection.person.account)
         if (
             account not in self._addresses
@@ -160,7 +163,7 @@ class Pusher:
 
 
 async def _is_away(connection: WebConnection) -> bool:
-    """Return whether the person is marked as away on the server; False if unknown."""
+    """Return whether the person of a connection is marked as away; False if unknown."""
     with suppress(NotSent):
         return any(member.away for member in await connection.irc.send_who(connection.irc.nick))
     return False

@@ -19,7 +19,7 @@ WORDS, MEANING = "SEARCH", "SEMANTIC"
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """A message that a search has found."""
+    """A message that a search in the history has found."""
 
     room: str
     sender: str
@@ -37,9 +37,9 @@ class SearchResult:
 
 
 async def search_rooms(irc: IRCTransport, rooms: Sequence[str], text: str, how: str) -> SearchResult:
-    """Search these rooms and return what matches ``text``.
+    """Search the history of rooms for ``text``.
 
-    ``how``: by words (newest first), or by meaning (the best hit of each room in turn).
+    ``how``: ``SEARCH`` for words (newest first), or ``SEMANTIC`` for meaning (the best hit of each room in turn).
     """
     semaphore = asyncio.Semaphore(_MAX_CONCURRENT)
 
@@ -82,7 +82,7 @@ async def _search(irc: IRCTransport, room: str, text: str, how: str) -> list[Sea
 
 
 def _hits(lines: Sequence[Line]) -> list[SearchHit]:
-    """Return the hits in the server's reply to a search.
+    """Return the messages in the lines of the server's reply to a search.
 
     A line without msgid continues the message of the line before (same nick and time).
     """

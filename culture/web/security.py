@@ -62,9 +62,9 @@ class RequestRefused(Exception):
 
 
 def cookie_name(settings: WebSettings) -> str:
-    """Return the name of the session cookie.
+    """Return the name of the web page's session cookie, which contains the page's port.
 
-    The name has the port, because browsers share cookies between the ports of a host.
+    Browsers share cookies between the ports of a host.
     """
     return f"{'__Host-' if settings.is_secure else ''}culture_{settings.port}"
 
@@ -72,7 +72,7 @@ def cookie_name(settings: WebSettings) -> str:
 def set_cookie(response: Response, settings: WebSettings, value: str, seconds: int | None) -> None:
     """Set the session cookie of a response to ``value``.
 
-    ``seconds``: its lifetime; None: until the browser closes.
+    ``seconds``: how long the browser keeps it; None: until the browser closes.
     """
     response.set_cookie(
         cookie_name(settings),
@@ -86,7 +86,7 @@ def set_cookie(response: Response, settings: WebSettings, value: str, seconds: i
 
 
 class RequestGuard:
-    """ASGI middleware that answers bad requests itself, and adds the security headers."""
+    """ASGI middleware that refuses forbidden requests, and adds security headers to answers."""
 
     def __init__(self, app: ASGIApp, settings: WebSettings, sessions: BrowserSessions) -> None:
         self._app = app
@@ -169,9 +169,10 @@ class _CheckedRequest:
             raise RequestRefused(403, "the request was made by another site")
 
     async def read(self, receive: Receive) -> Receive:
-        """Read the body of a form, up to 64 KiB, into ``form``; returns ``receive`` for the handler.
+        """Read the body of a form, up to 64 KiB, and store its fields in ``form``.
 
-        Raises ``RequestRefused`` if the body is too large or no form.
+        Returns a ``receive`` from which the handler can read the body again. ``RequestRefused`` is raised if the body
+        is too large or no form.
         """
         if not self._is_write:
             return receive
@@ -202,13 +203,13 @@ class _CheckedRequest:
             raise RequestRefused(400, "malformed form") from None
 
     def check_form(self) -> None:
-        """Raise ``RequestRefused`` if a form lacks the CSRF token of the person's session."""
+        """Raise ``RequestRefused`` if a form lacks the CSRF token of the session."""
         token = self.headers.get("x-csrf-token") or self.form.get("csrf", "")
         if self._is_write and not (self._session_secret and same_secret(token, csrf_of(self._session_secret))):
             raise RequestRefused(403, "this form has expired: reload the page")
 
     def check_login(self) -> None:
-        """Raise ``RequestRefused`` if nobody is logged in, unless the path needs no login."""
+        """Raise ``RequestRefused`` if the path needs a login and nobody is logged in."""
         path: str = self.scope["path"]
         if self.person is None and path not in OPEN and not path.startswith(OPEN_BELOW):
             raise RequestRefused(401, "log in first")
@@ -229,7 +230,7 @@ class _CheckedRequest:
         return RedirectResponse("/login" + (f"?next={quote(here, safe='')}" if here != "/" else ""), 303)
 
     def with_headers(self, send: Send) -> Send:
-        """Return a ``send`` that adds the security headers, and ``no-store`` unless already set."""
+        """Return an ASGI ``send`` that adds the security headers, and ``no-store`` unless it is set."""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -245,7 +246,7 @@ class _CheckedRequest:
 
 
 def _caller_uid(scope: Scope) -> int | None:
-    """Return the uid of the client's process on this machine; None if remote or unknown.
+    """Return the Unix user id of the client's process if it is on this machine; None if unknown.
 
     Sessions on loopback are bound to the uid: browsers send our cookie to every port of the host, and another user of
     the machine may listen on one of them.

@@ -28,7 +28,7 @@ def _unchanging(_account: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class BrowserSession:
-    """One browser in which an account is logged in to the page."""
+    """One browser in which an account is logged in to the web page; times in seconds since 1970."""
 
     id: str
     """Public id, to name the session in lists and commands; it does not log in."""
@@ -40,7 +40,7 @@ class BrowserSession:
 
 
 class BrowserSessions:
-    """The browser sessions in the page's SQLite file; expired ones do not count."""
+    """The browser sessions in the web page's SQLite file; expired ones do not count."""
 
     def __init__(
         self,
@@ -55,9 +55,9 @@ class BrowserSessions:
         self._login_version = login_version
 
     def start(self, account: str, browser: str, uid: int | None = None) -> str:
-        """Start a session of an account and return its secret, the value of the cookie.
+        """Start a browser session of an account; return its secret, the value for the cookie.
 
-        ``browser``: the User-Agent; ``uid``: the only local user who may use the session (None: a remote client).
+        ``browser``: the User-Agent. ``uid``: the only local user who may use the session (None: a remote client).
         """
         secret, now = new_secret(), self._clock()
         self._database.do("DELETE FROM sessions WHERE ends <= ?", now)
@@ -76,9 +76,10 @@ class BrowserSessions:
         return secret
 
     def find(self, secret: str, uid: int | None = None) -> BrowserSession | None:
-        """Return the session with this secret; None if it ended or belongs to another local user.
+        """Return the browser session with this secret, or None if there is none that may be used.
 
-        ``uid``: the local user whose process sent the request, if known.
+        ``uid``: the local user whose process sent the request, None if unknown. A session of another local user is not
+        returned.
         """
         now = self._clock()
         sql = f"SELECT standing, {_COLUMNS} FROM sessions WHERE digest = ? AND ends > ? AND uid IS ?"
@@ -94,7 +95,7 @@ class BrowserSessions:
         return session
 
     def is_active(self, id: str) -> bool:
-        """Return whether the session with this public id exists and has not ended."""
+        """Return whether the browser session with this public id exists and has not ended."""
         sql = "SELECT account, standing FROM sessions WHERE id = ? AND ends > ?"
         return any(
             self._is_current(str(account), version) for account, version in self._database.ask(sql, id, self._clock())
@@ -105,21 +106,21 @@ class BrowserSessions:
         return current is not None and current == stored_version
 
     def all(self, account: str | None = None) -> list[BrowserSession]:
-        """Return all sessions, or those of one account, newest first."""
+        """Return all browser sessions, or those of one account, newest first."""
         where, values = ("AND account = ?", (account,)) if account is not None else ("", ())
         sql = f"SELECT {_COLUMNS} FROM sessions WHERE ends > ? {where} ORDER BY made DESC"
         return [BrowserSession(*row) for row in self._database.ask(sql, self._clock(), *values)]  # type: ignore[arg-type]
 
     def revoke(self, id: str) -> bool:
-        """End the session with this public id; returns whether there was one."""
+        """End the browser session with this public id; return whether there was one."""
         return self._database.do("DELETE FROM sessions WHERE id = ?", id) > 0
 
     def revoke_of(self, account: str) -> int:
-        """End all sessions and login links of an account; returns how many sessions there were."""
+        """End all sessions and login links of an account; return how many sessions there were."""
         self._database.do("DELETE FROM links WHERE account = ?", account)
         return self._database.do("DELETE FROM sessions WHERE account = ?", account)
 
     def revoke_all(self) -> int:
-        """End all sessions and login links of all accounts; returns how many sessions there were."""
+        """End all sessions and login links of all accounts; return how many sessions there were."""
         self._database.do("DELETE FROM links")
         return self._database.do("DELETE FROM sessions")

@@ -34,12 +34,12 @@ class WebSettings:
 
     @property
     def web(self) -> WebConfig:
-        """Return the section ``web`` of culture.yaml."""
+        """The section ``web`` of culture.yaml."""
         return self.server.web
 
     @property
     def url(self) -> str:
-        """Return the address of the page as people type it."""
+        """The URL of the web page as people type it."""
         if self.web.url:
             return self.web.url
         # Never localhost for 127.0.0.1: browsers try ::1 first, where another user of the machine may listen.
@@ -48,17 +48,17 @@ class WebSettings:
 
     @property
     def is_secure(self) -> bool:
-        """Return whether people reach the page over https."""
+        """Whether people reach the web page over https."""
         return self.url.startswith("https:")
 
     def nick_of(self, account: str) -> str:
-        """Return the nick that an account has on this server."""
+        """Return the nick of an account on the IRC server, with the server's prefix if it has one."""
         prefix = self.server.account_prefix
         return f"{prefix}-{account}" if prefix and not account.startswith(f"{prefix}-") else account
 
 
 def data_folder(config: ServerConfig) -> Path:
-    """Return the path of the page's own data folder."""
+    """Return the path of the folder where the web page stores its data."""
     return config.data_dir / "web"
 
 

@@ -17,7 +17,8 @@ NextPath = str | None
 async def send_input(irc: IRCTransport, room: str, text: str) -> NextPath:
     """Send what a person typed into a room: a message, or a slash command.
 
-    Returns the path of the page to show next, or None to stay; ``NotSent`` says what is wrong.
+    Returns the path of the page to show next, or None to stay. ``NotSent`` is raised, with the reason, if it cannot be
+    sent.
     """
     typed = text.strip("\n\r")
     if not typed.strip():
@@ -35,7 +36,7 @@ async def send_input(irc: IRCTransport, room: str, text: str) -> NextPath:
 
 
 async def run_verb(irc: IRCTransport, verb: str, *params: str) -> None:
-    """Send an IRC command; if the server refuses it, raise the refusal as ``NotSent``."""
+    """Send an IRC command with ``params``; raise ``NotSent`` with the reason if it is refused."""
     error = refusal(await irc.request(verb, *params))
     if error is not None:
         raise error

@@ -20,7 +20,7 @@ _MIN_TOP = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class BarSegment:
-    """One agent's part of a day's bar in the spend chart."""
+    """One agent's part of a day's bar in the spend chart: rectangle in SVG units, colour, text."""
 
     x: float
     y: float
@@ -32,7 +32,7 @@ class BarSegment:
 
 @dataclass(frozen=True, slots=True)
 class AxisLabel:
-    """A text at an axis of the spend chart."""
+    """A text at an axis of the spend chart, with its position in SVG units."""
 
     x: float
     y: float
@@ -54,9 +54,9 @@ class Chart:
 
 
 def draw_chart(spent: Days, last: date, length: int, in_tokens: bool = False) -> Chart:
-    """Return the spend chart of the ``length`` days up to ``last``.
+    """Return the spend chart of the ``length`` days up to and including ``last``.
 
-    The amounts are dollars, or tokens with ``in_tokens``.
+    ``spent``: totals by day and agent. ``in_tokens``: show tokens instead of dollars.
     """
     days = [last - timedelta(days=ago) for ago in reversed(range(length))]
     parts = [spent.get(day, {}) for day in days]
@@ -97,9 +97,10 @@ def _label(amount: float, in_tokens: bool) -> str:
 
 
 def _colours(parts: Sequence[Mapping[str, SpendTotal]], in_tokens: bool) -> dict[str, int]:
-    """Return the colour numbers by agent.
+    """Return the number of each agent's colour; too many agents share the colour ``others``.
 
-    Those who spent most have a colour each; the others share one.
+    ``parts``: totals by agent for each day. ``in_tokens``: compare tokens, not dollars. Those who spent most have a
+    colour of their own.
     """
     sums: dict[str, float] = {}
     for day in parts:
@@ -120,7 +121,7 @@ def _grouped(shares: Mapping[str, SpendTotal], colours: dict[str, int], in_token
 
 
 def _round_up(amount: float) -> float:
-    """Return the next round number not below ``amount``: 1, 2, 4, 5 or 10 times a power of ten."""
+    """Return the next round number from ``amount`` on: 1, 2, 4, 5 or 10 times a power of ten."""
     if amount <= _MIN_TOP:
         return 1.0 if amount <= 0 else _MIN_TOP
     power = 10.0 ** floor(log10(amount))

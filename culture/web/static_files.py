@@ -30,7 +30,7 @@ def version(folder: str, name: str) -> str:
 
 
 def address(folder: str, name: str) -> str:
-    """Return the path of a static file, with its version as the query ``v``."""
+    """Return the URL path of a static file, with its version as the query parameter ``v``."""
     return f"/{folder}/{name}?v={version(folder, name)}"
 
 
@@ -60,9 +60,9 @@ async def _icon(_request: Request) -> Response:
 
 
 def file_routes() -> list[Route]:
-    """Return the routes of all static files; that of the service worker is at the root.
+    """Return the routes of all static files.
 
-    Its path determines for which pages the browser lets it work.
+    The service worker's route is at the root, since its path limits the pages for which it works.
     """
     return [
         Route("/static/{name}", _file),

@@ -51,7 +51,7 @@ def span(seconds: float) -> str:
 
 
 def word(text: str) -> str:
-    """Return untrusted text as an HTML class name.
+    """Return untrusted text as the name of an HTML class.
 
     The name has lower-case letters and dashes, at most 20 characters.
     """
@@ -59,7 +59,7 @@ def word(text: str) -> str:
 
 
 def anchor(text: str) -> str:
-    """Return untrusted text as part of an HTML id; different texts give different ids."""
+    """Return untrusted text in the form of an HTML id; different texts give different ids."""
     return "".join(letter if letter in _PLAIN else f"_{ord(letter):x}_" for letter in text)
 
 
@@ -136,9 +136,9 @@ def environment() -> Environment:
 
 
 def _finalize(value: object) -> object:
-    """Return a value that a template shows; plain text is cleaned.
+    """Return a value as a template shows it: plain text without control characters.
 
-    ``Markup`` was cleaned when it was made.
+    ``Markup`` is returned unchanged, since it was cleaned when it was made.
     """
     return clean(value, Profile.WEB) if type(value) is str else value
 
@@ -154,7 +154,7 @@ def at(time: datetime) -> str:
 
 
 def clock(time: datetime) -> str:
-    """Return a time as ``14:05`` in UTC, shown until app.js converts it."""
+    """Return a time as ``14:05`` in UTC; app.js replaces it by local time."""
     return time.astimezone(UTC).strftime("%H:%M")
 
 

@@ -18,7 +18,7 @@ ADDRESS = "address "
 
 
 class LoginThrottle:
-    """Makes a key (IP address or account) wait after too many failures in ``period`` seconds."""
+    """Rate limit for logins: after too many failures, an IP address or account has to wait."""
 
     def __init__(self, tries: int = TRIES, period: float = PERIOD, clock: Callable[[], float] = time.monotonic) -> None:
         self._tries = tries
@@ -30,7 +30,7 @@ class LoginThrottle:
         return SHARED if key.startswith(ADDRESS) else self._tries
 
     def wait(self, *keys: str) -> float:
-        """Return the seconds until all of these keys may try again; 0 if they may now.
+        """Return the seconds until all of ``keys`` may try to log in again; 0 if they may now.
 
         A key is an IP address or an account.
         """
@@ -39,7 +39,7 @@ class LoginThrottle:
         return max(waits, default=0.0)
 
     def failed(self, *keys: str) -> None:
-        """Record a failed attempt of each key (IP address, account).
+        """Record a failed login for each of ``keys``, IP addresses and accounts.
 
         Above 4,096 keys the oldest are dropped.
         """
@@ -47,11 +47,11 @@ class LoginThrottle:
             self._failures.add(key, self._clock(), self._most(key))
 
     def forgive(self, *keys: str) -> None:
-        """Forget the last failed attempt of each key (IP address, account)."""
+        """Undo the last failed login of each of ``keys``, IP addresses and accounts."""
         for key in keys:
             self._failures.undo(key)
 
     def succeeded(self, *keys: str) -> None:
-        """Forget all failed attempts of each key (IP address, account)."""
+        """Forget all failed logins of ``keys``, IP addresses and accounts, after a successful one."""
         for key in keys:
             self._failures.clear(key)

@@ -22,7 +22,7 @@ _MAX_UNREAD = 500
 
 @dataclass(frozen=True, slots=True)
 class UnreadMessage:
-    """A message that the person has not read yet."""
+    """A message that the person has not read; ``is_for_reader``: a mention or private message."""
 
     at: datetime
     is_for_reader: bool
@@ -42,16 +42,19 @@ class Conversation:
 
     @property
     def unread(self) -> int:
-        """Return the number of unread messages."""
+        """Number of unread messages."""
         return len(self.unread_messages)
 
     @property
     def mentions(self) -> int:
-        """Return the number of unread messages that mention the person or are private."""
+        """Number of unread messages that mention the person or are private."""
         return sum(each.is_for_reader for each in self.unread_messages)
 
     def add(self, message: Message, is_for_reader: bool) -> None:
-        """Count a message as unread; a message of the person marks everything before it as read."""
+        """Count a message as unread; a message of the person itself marks all before it as read.
+
+        ``is_for_reader``: whether the message mentions the person or is private.
+        """
         if self.last_message_at is None or message.timestamp > self.last_message_at:
             self.last_message_at = message.timestamp
         if message.own:
@@ -60,7 +63,7 @@ class Conversation:
             self._insert(UnreadMessage(message.timestamp, is_for_reader, message.msgid))
 
     def _insert(self, new: UnreadMessage) -> None:
-        """Insert an unread message in order of time, unless it was inserted before.
+        """Insert an unread message in order of time, unless it is there already.
 
         A message may come twice: live and from the history.
         """
@@ -70,7 +73,7 @@ class Conversation:
                 self.unread_messages = deque(sorted(self.unread_messages, key=lambda each: each.at), maxlen=_MAX_UNREAD)
 
     def mark_read(self, to: datetime) -> None:
-        """Move the read marker of the conversation forward to the time ``to``, never back."""
+        """Move the conversation's read marker forward to the time ``to``; never move it back."""
         if self.read_to is None or to > self.read_to:
             self.read_to = to
         while self.unread_messages and self.unread_messages[0].at <= self.read_to:
@@ -84,20 +87,23 @@ class Conversations:
         self._by_name: dict[str, Conversation] = {}
 
     def get_or_add(self, name: str, private: bool) -> Conversation:
-        """Return the conversation of that name, added if it is new."""
+        """Return the conversation with this name (channel or nick); add it if it is new.
+
+        ``private``: whether it is a private conversation, for a new one.
+        """
         return self._by_name.setdefault(fold(name), Conversation(name, private))
 
     def get(self, name: str) -> Conversation | None:
-        """Return the conversation of that name, or None."""
+        """Return the conversation with this name (channel or nick), or None."""
         return self._by_name.get(fold(name))
 
     @property
     def mentions(self) -> int:
-        """Return how many unread messages of all conversations mention the person or are private."""
+        """Number of unread messages, in all conversations, that mention the person or are private."""
         return sum(each.mentions for each in self._by_name.values())
 
     def rooms(self, channels: list[str]) -> list[Conversation]:
-        """Return the rooms of these names, sorted by name; those that are new are added."""
+        """Return the conversations of ``channels``, sorted by name; those that are new are added."""
         return sorted((self.get_or_add(name, private=False) for name in channels), key=lambda each: fold(each.name))
 
     def private(self) -> list[Conversation]:
@@ -125,7 +131,7 @@ def is_addressed_to(message: Message, nick: str) -> bool:
 async def load_unread(irc: IRCTransport, conversations: Conversations) -> None:
     """Load the unread messages of all rooms and private conversations from the server.
 
-    Private conversations of the last 60 days are added to ``conversations``.
+    They are stored in ``conversations``, to which private conversations of the last 60 days are added.
     """
     await irc.request("CAP", "REQ", _CAP)
     for name in await _correspondents(irc):
@@ -158,7 +164,7 @@ async def _count(irc: IRCTransport, conversation: Conversation) -> None:
 
 
 def apply_marker(conversation: Conversation, line: Line) -> None:
-    """Apply the read marker of a ``MARKREAD`` line to a conversation; ignore other lines."""
+    """Set a conversation's read marker from a ``MARKREAD`` line; do nothing for other lines."""
     if line.verb == MARKREAD and len(line.params) > 1 and line.params[1].startswith(_TIMESTAMP):
         conversation.mark_read(datetime.fromisoformat(line.params[1].removeprefix(_TIMESTAMP)))
 
@@ -166,7 +172,7 @@ def apply_marker(conversation: Conversation, line: Line) -> None:
 async def mark_read(irc: IRCTransport, conversation: Conversation, to: datetime) -> None:
     """Mark a conversation as read up to the time ``to``, here and on the person's other devices.
 
-    ``NotSent`` if the server refuses.
+    ``NotSent`` is raised if the server refuses.
     """
     conversation.mark_read(to)
     lines = await irc.request(MARKREAD, conversation.name, by_time(to))

@@ -32,7 +32,10 @@ class WebView:
 
 
 def get(path: str, handler: Handler) -> Route:
-    """Return a GET route for a handler; a request for the navigation alone skips the handler."""
+    """Return a GET route at ``path`` that calls ``handler``.
+
+    If htmx requests only the navigation, it is rendered without calling the handler.
+    """
 
     async def page_or_navigation(page: PageRequest) -> Response:
         return page.show("base.html") if page.is_only("nav") else await handler(page)
@@ -41,7 +44,7 @@ def get(path: str, handler: Handler) -> Route:
 
 
 def post(path: str, handler: Handler) -> Route:
-    """Return a POST route for a handler, for a form."""
+    """Return a POST route at ``path`` that calls ``handler`` with the submitted form."""
     return Route(path, _endpoint(handler), methods=["POST"])
 
 

@@ -21,7 +21,7 @@ _SYSTEMS = {
 
 
 def _browser_name(text: str) -> str:
-    """Return browser and system from a User-Agent header, such as ``Firefox on Linux``."""
+    """Return the browser and system in a User-Agent header, such as ``Firefox on Linux``."""
     browser = next((name for mark, name in _BROWSERS.items() if mark in text), "")
     system = next((name for mark, name in _SYSTEMS.items() if mark in text), "")
     return f"{browser} on {system}" if browser and system else clean(text, Profile.WEB)[:60] or "unknown browser"
@@ -44,7 +44,7 @@ async def _account(page: PageRequest) -> Response:
 
 
 async def _end(page: PageRequest) -> Response:
-    """End the person's browser session whose id is in the form; refuse the id of another."""
+    """End the browser session whose id is in the form; refuse if it is another person's."""
     id, own = page.form.get("id", ""), page.web.sessions.all(page.person.account)
     if id not in {each.id for each in own}:
         return page.refuse("You have no session with this id.")

@@ -29,7 +29,7 @@ async def _events(page: PageRequest) -> Response:
 
 
 async def _stream(page: PageRequest, events: EventStream, last: str, first: str) -> AsyncIterator[str]:
-    """Yield the person's events until the tab closes or the session ends.
+    """Yield server-sent events for a tab until it closes or the browser session ends.
 
     ``first`` is sent at once; after 15 s without an event a comment is sent as keepalive. ``last``: id of the event
     after which to begin.

@@ -21,9 +21,10 @@ async def _form(page: PageRequest) -> Response:
 
 
 def _show_form(page: PageRequest, status: int = 200, text: str = "") -> Response:
-    """Return the page with the form for a password.
+    """Return the page with the form in which an invited person chooses a password.
 
-    Whether the invitation's key is valid is only checked when the form is submitted.
+    ``status``: HTTP status. ``text``: an error message. The invitation's key is only checked when the form is
+    submitted.
     """
     account, key = page.path_params["account"], page.path_params["key"]
     response = page.show("invited.html", status, account=account, key=key, text=text)

@@ -51,7 +51,10 @@ async def _use_link(page: PageRequest) -> Response:
 
 
 def start_session(page: PageRequest, account: str, next_path: str) -> Response:
-    """Start a browser session with a new cookie (against fixation); redirect to ``next_path``."""
+    """Start a browser session of an account and redirect to ``next_path``.
+
+    The session has a new cookie, against session fixation.
+    """
     if page.visitor is not None:
         page.web.sessions.revoke(page.visitor.session)
     secret = page.web.sessions.start(account, page.request.headers.get("user-agent", ""), page.caller_uid)
@@ -61,7 +64,7 @@ def start_session(page: PageRequest, account: str, next_path: str) -> Response:
 
 
 def local_path(path: str) -> str:
-    """Return ``path`` if it is one of this page, else ``/``; never the address of another site."""
+    """Return ``path`` if it is a path of this web page, else ``/``; never an address elsewhere."""
     is_path = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() and "\\" not in path
     return path if is_path and not path.startswith(("/login", "/logout")) else "/"
 

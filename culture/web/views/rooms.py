@@ -26,7 +26,7 @@ _LONGEST_NAME = 200
 
 @dataclass(frozen=True, slots=True)
 class Sidebar:
-    """The list of rooms and private conversations beside a page."""
+    """The list beside a page: rooms and private conversations, with the current one."""
 
     rooms: Sequence[Conversation]
     conversations: Sequence[Conversation]
@@ -43,7 +43,7 @@ async def _start(page: PageRequest) -> Response:
 
 
 async def _list(page: PageRequest) -> Response:
-    """Show the person's rooms, further rooms to join, and people and agents to talk to."""
+    """Return the page with the person's rooms, other rooms, and people and agents to talk to."""
     connection = await page.connection()
     irc = connection.irc
     if page.is_only("sidebar"):

@@ -37,7 +37,7 @@ async def _today(page: PageRequest) -> Response:
 
 
 def urgency(agent: AgentView) -> tuple[int, str]:
-    """Return the sort key of an agent on the page *Today*.
+    """Return the key by which agents are sorted on the page *Today*, the most urgent first.
 
     Agents that need a person come first, then the others by activity, stopped ones last.
     """
