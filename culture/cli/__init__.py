@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Run the command line: print errors on stderr and exit with the code of `Exit`."""
+    """Run the command line: print errors on stderr and exit with the code of the error (`Exit`)."""
     if conflict := name_conflict():
         print(f"culture: {conflict}", file=sys.stderr)
         sys.exit(Exit.WRONG_CONFIGURATION)
@@ -76,16 +76,16 @@ def main() -> None:
 
 
 def _is_of_home(error: OSError) -> bool:
-    """Return whether an OSError is about a file in our home folder, and so is no bug of ours."""
+    """Return whether an OSError is about a file in culture's home folder, and so no bug of ours."""
     named = error.filename
     return isinstance(named, str | os.PathLike) and Path(named).is_relative_to(paths.home())
 
 
 def _assembled(word: str) -> "typer.Typer":
-    """Return the command line with the command ``word`` only, or with all if it names none.
+    """Return the command line with the command ``word`` only, or with all if no command has it.
 
-    Garbage collection is off while modules load. Afterwards SIGINT raises KeyboardInterrupt, since a command may
-    have something to clean up.
+    Garbage collection is off while modules load. Afterwards SIGINT raises KeyboardInterrupt, since a command may have
+    something to clean up.
     """
     gc.disable()
     try:

@@ -19,7 +19,7 @@ group = typer.Typer(help="Manage accounts.", no_args_is_help=True)
 
 
 class AccountClass(StrEnum):
-    """Class of a new account; a person chooses it, since it decides what others may rely on."""
+    """Class of a new account: human, agent or bot; a person chooses it, since others rely on it."""
 
     HUMAN = UserClass.HUMAN
     AGENT = UserClass.AGENT
@@ -213,7 +213,7 @@ def revoke(name: Name, config: ConfigFile = None) -> None:
 
 
 def _entry(account: Account) -> dict[str, object]:
-    """Return the fields of an account for --json; none of these fields can be used to log in."""
+    """Return an account as a dict for --json, without anything that can be used to log in."""
     return {
         "name": account.name,
         "class": account.kind.value,

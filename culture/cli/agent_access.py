@@ -33,7 +33,7 @@ def open_to_agents(function: F) -> F:
 
 
 def for_people(instead: str) -> Callable[[F], F]:
-    """Return a decorator that makes a command refuse agents and tell them ``instead``.
+    """Return a decorator for commands that refuse agents and print ``instead``.
 
     ``instead``: what an agent can do in place of the command.
     """
@@ -48,7 +48,7 @@ def for_people(instead: str) -> Callable[[F], F]:
 def refuse_agents(instead: str = ASK) -> None:
     """End the command with exit code DENIED if an agent's process runs it, else do nothing.
 
-    ``instead``, what an agent can do in place of the command, is printed.
+    ``instead``: what an agent can do in place of the command; it is printed.
     """
     from culture.config.process_owner import own_agent
 
@@ -58,7 +58,10 @@ def refuse_agents(instead: str = ASK) -> None:
 
 
 class GuardedCommand(TyperCommand):
-    """Command that refuses agents unless it is marked as open to them; all may read its help."""
+    """A Typer command that agents may run only if it is marked as open to them.
+
+    Everybody may read its help.
+    """
 
     @property
     def is_open(self) -> bool:
@@ -66,7 +69,10 @@ class GuardedCommand(TyperCommand):
         return getattr(self.callback, _OPEN, False)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options into the help, without Typer's Python type names."""
+        """Write arguments and options into the command's help, without Typer's Python type names.
+
+        ``ctx``: Click's context of the command. ``formatter``: Click's formatter, to which the text is written.
+        """
         rows: dict[str, list[tuple[str, str]]] = {"argument": [], "option": []}
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
@@ -78,14 +84,17 @@ class GuardedCommand(TyperCommand):
                     formatter.write_dl(records)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; end it with exit code DENIED if an agent runs it and may not."""
+        """Run the command; end it with exit code DENIED if an agent runs it and may not.
+
+        ``ctx``: Click's context of the command.
+        """
         if not self.is_open:
             refuse_agents(getattr(self.callback, _INSTEAD, ASK))
         return super().invoke(ctx)
 
 
 def guard_group(group: typer.Typer) -> typer.Typer:
-    """Make every command of the group, and of the groups in it, a GuardedCommand; return it."""
+    """Make all commands of a group, and of groups in it, ``GuardedCommand``; return the group."""
     for command in group.registered_commands:
         command.cls = GuardedCommand
     for inner in group.registered_groups:

@@ -90,7 +90,7 @@ def show(as_json: AsJson = False) -> None:
 
 
 def _entry(grant: Grant) -> dict[str, object]:
-    """Return the fields of a bridge token for --json, all but its secret."""
+    """Return a token of the bridge as a dict for --json, without its secret."""
     return {
         "id": grant.id,
         "names": list(grant.names),
@@ -123,9 +123,9 @@ def revoke(
 
 
 def login_of(nick: str) -> str | None:
-    """Return the token with which the bridge logs in as ``nick``; None if there is none.
+    """Return the account token with which the bridge logs in as ``nick``; None if there is none.
 
-    Also None for a nick that has a daemon, as the daemon uses it.
+    None also for a nick that has a running daemon, since the daemon uses that token.
     """
     return None if _has_daemon(nick) else read_token(nick)
 
@@ -166,9 +166,10 @@ def _full(name: str, prefix: str) -> str:
 
 
 def _prepare_nick(nick: str, agents: set[str], address: ServerAddress) -> str:
-    """Prepare the account of a nick for use through the bridge; return the full nick.
+    """Make sure that the bridge can log in as a nick; return the nick.
 
-    ``agents``: folded nicks of configured agents. The command ends if programs may not use that nick.
+    ``agents``: the nicks of agents.yaml, in lower case. ``address``: the server. The command ends if programs may not
+    use that nick.
     """
     if not valid_nick(nick) or reserved(nick):
         fail(f"{nick} is not a valid nick", Exit.USAGE)
@@ -228,9 +229,10 @@ def stdio() -> None:
 
 
 def _settings(**more: object) -> BridgeSettings:
-    """Return the bridge's settings from the environment; ``more`` overrides them by name.
+    """Return the bridge's settings from the environment.
 
-    trusted_network may also come from culture.yaml. The command ends if a value is invalid.
+    ``more``: values by field name that override them. trusted_network may also come from culture.yaml. The command ends
+    if a value is invalid.
     """
     if paths.server_file().exists() and Choices().load().config.trusted_network:
         more["trusted_network"] = True

@@ -19,7 +19,7 @@ _OWN = "--nick"
 
 @dataclass(frozen=True, slots=True)
 class CommandNode:
-    """A command or a group of commands, with its options and inner commands."""
+    """A command or a group of commands of the command line, with its options and inner commands."""
 
     help: str
     """First sentence of its help."""
@@ -33,7 +33,7 @@ class CommandNode:
 
 
 def tree(words: Mapping[str, Iterable[str]] | None = None) -> CommandNode:
-    """Return all commands as a tree.
+    """Return the whole command line as a tree; the root is `culture` itself.
 
     ``words``: for a metavar such as ``BACKEND``, the values that an argument can have.
     """
@@ -74,16 +74,16 @@ FILE = "${CULTURE_HOME:-$HOME/.culture}/agents.yaml"
 
 
 class CommandRow(NamedTuple):
-    """A command and its path: the words that one types for it."""
+    """A command and its path: the words that one types for it, without `culture`."""
 
     path: str
     node: CommandNode
 
 
 def rows(node: CommandNode, path: str = "") -> Iterator[CommandRow]:
-    """Yield a command or group and all inside it, each group before its commands.
+    """Yield a command or group and all commands below it, each group before its commands.
 
-    ``path``: the words that lead to ``node``.
+    ``path``: the words that lead to ``node``, with which the path of each row begins.
     """
     yield CommandRow(path, node)
     for name, inner in node.inner.items():

@@ -79,10 +79,13 @@ TOPICS = {
 
 
 class Listing(TyperGroup):
-    """Command group whose help shows a whole sentence for each command."""
+    """A command group whose help shows the whole first sentence of each command."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the list of this group's commands into its help."""
+        """Write the list of this group's commands into its help.
+
+        ``ctx``: Click's context of the group. ``formatter``: Click's formatter, to which the text is written.
+        """
         self._write(formatter, "Commands", self.list_commands(ctx))
 
     def _write(self, formatter: Any, title: str, names: Iterable[str]) -> None:
@@ -94,15 +97,21 @@ class Listing(TyperGroup):
 
 
 class Root(Listing):
-    """The outermost command group; its error for a missing argument shows that argument's help."""
+    """The command group `culture`; its error for a missing argument shows that argument's help."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Write the commands into the help, under the headings of SECTIONS."""
+        """Write the list of commands into the help of `culture`, under the headings of SECTIONS.
+
+        ``ctx``: Click's context of the group. ``formatter``: Click's formatter, to which the text is written.
+        """
         for title, names in SECTIONS.items():
             self._write(formatter, title, names)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the chosen command; a missing argument's error message is that argument's help text."""
+        """Run the typed command; a missing argument's error message is that argument's help text.
+
+        ``ctx``: Click's context of the group.
+        """
         try:
             return super().invoke(ctx)
         except typer.BadParameter as wrong:
@@ -113,7 +122,7 @@ class Root(Listing):
 
 
 def assembled(word: str = "") -> typer.Typer:
-    """Build the command line with the command ``word`` only, or with all if it names none."""
+    """Build the command line with the command ``word`` only, or with all if no command has it."""
     app = typer.Typer(
         name="culture",
         cls=Root,

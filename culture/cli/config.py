@@ -49,7 +49,7 @@ def check() -> None:
 
 
 def check_skills(loaded: Loaded[Settings]) -> None:
-    """Raise ConfigError if the server's configuration names a skill that is missing or wrong."""
+    """Raise ConfigError if a server's configuration names a skill that is missing or invalid."""
     if isinstance(loaded.config, ServerConfig):
         try:
             list(wanted(loaded.config))

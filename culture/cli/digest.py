@@ -41,7 +41,7 @@ _QUESTION = (
 
 
 async def post_to_channel(transport: IRCTransport, channel: str, text: str) -> None:
-    """Post each line of a text as a notice, which wakes no agent, to a channel.
+    """Post each line of a text to a channel as a notice; notices wake no agent.
 
     The channel is joined for that, and so created if it does not exist.
     """
@@ -56,7 +56,7 @@ async def post_to_channel(transport: IRCTransport, channel: str, text: str) -> N
 
 
 async def post_to_webhook(settings: Settings, text: str) -> None:
-    """Post a text to the webhook of the settings; raise NotSent with the reason if that fails."""
+    """Post a text to the webhook in the settings; raise NotSent with the reason if that fails."""
     try:
         target = HttpTarget.parse(settings.webhook or "")
         kind: Kind = kind_of(target.host) if settings.format == "auto" else settings.format
@@ -82,9 +82,9 @@ def _body(kind: Kind, text: str, topic: str) -> dict[str, object]:
 
 
 async def summary(who: IrcPerson, agent: str, text: str, timeout: float) -> str:
-    """Return a summary of ``text`` by an agent, or a line that says why there is none.
+    """Ask an agent for a summary of ``text``; return it, or a line that says why there is none.
 
-    ``agent``: its nick. ``timeout``: how long to wait for it, in seconds.
+    ``who``: the person who asks. ``agent``: the agent's nick. ``timeout``: how long to wait, in seconds.
     """
     excerpt = text.encode()[:_LONGEST_QUESTION].decode(errors="ignore")
     # The agent reads it as a person's message: no line may look like that person's word, such as `q7 yes`.
@@ -99,7 +99,10 @@ async def summary(who: IrcPerson, agent: str, text: str, timeout: float) -> str:
 
 
 async def post_all(who: IrcPerson, settings: Settings, text: str) -> None:
-    """Post a text to the channel and the webhook of the settings, as far as they name them."""
+    """Post a text to the channel and the webhook in the settings, if they are set.
+
+    ``who``: the person as whom to connect to IRC.
+    """
     if settings.channel is not None:
         async with connected(who) as transport:
             await post_to_channel(transport, settings.channel, text)
@@ -123,7 +126,7 @@ _REMEDY = {
 
 
 def render(digest: DigestView, brief: bool = False) -> str:
-    """Return the digest as text; with ``brief``, shorter for a channel, with a line per agent."""
+    """Return the digest as text; ``brief``: in few lines for a channel, one for each agent."""
     parts = [
         ("", _head(digest)),
         ("Waiting for an answer", [*map(_waiting_at(digest), digest.waiting), *map(_call, digest.unanswered)]),
@@ -270,7 +273,7 @@ _JSON_NAMES = {
 
 
 def _simple(value: Any) -> Any:
-    """Convert a value, with all values inside, to types that JSON has."""
+    """Return a value in which everything is of a type that JSON has."""
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):
@@ -334,8 +337,8 @@ def digest_command(
 async def _gather(who: IrcPerson, look_back: float, agent: str, *, in_public: bool) -> DigestView:
     """Return the digest of the last ``look_back`` seconds, from ledger facts and messages.
 
-    ``agent``: nick of the only agent to include, empty for all. ``in_public``: use only messages that every user
-    may read.
+    ``who``: the person as whom to connect. ``agent``: nick of the only agent to include, empty for all. ``in_public``:
+    use only messages that every user may read.
     """
     until = datetime.now(UTC)
     since = until - timedelta(seconds=look_back)
@@ -365,7 +368,10 @@ def _post(who: IrcPerson, settings: Settings, digest_view: DigestView) -> None:
 
 
 def _with_summary(who: IrcPerson, settings: Settings, text: str) -> str:
-    """Return the text, after an agent's summary of it if the settings name an agent for that."""
+    """Return a digest's text, after an agent's summary of it if the settings name an agent.
+
+    ``who``: the person who asks the agent for the summary.
+    """
     if settings.summarise is None:
         return text
     words = run(summary(who, settings.summarise, text, settings.summary_timeout))

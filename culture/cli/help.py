@@ -54,7 +54,7 @@ def _topic_list() -> str:
 
 
 def _this_copy() -> str:
-    """Return the shell commands that upgrade this installation or add optional packages to it."""
+    """Return the shell commands that upgrade this installation, and that add optional packages."""
     copy = installation()
     is_clone = copy.checkout is not None and (copy.checkout / ".git").exists()
     fetch = f"{shlex.join(('git', '-C', str(copy.checkout), 'pull'))} && " if is_clone else ""

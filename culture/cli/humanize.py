@@ -21,7 +21,10 @@ Result = TypeVar("Result")
 
 
 def parser(read: Callable[[str], Result]) -> Callable[[str], Result]:
-    """Return a parser for an option's value: it calls ``read``; ValueError is a usage error."""
+    """Return a parser for the value of an option, which calls ``read``.
+
+    A ValueError of ``read`` becomes a usage error of the command.
+    """
 
     def parse(text: str) -> Result:
         try:
@@ -43,12 +46,15 @@ def format_size(size: int) -> str:
 
 
 def counted(number: int, what: str = "entry", many: str = "entries") -> str:
-    """Format a number with its noun: ``1 entry``, ``2 entries``."""
+    """Format a number with its noun: ``1 entry``, ``2 entries``.
+
+    ``what``: the noun's singular. ``many``: its plural.
+    """
     return f"{number} {what if number == 1 else many}"
 
 
 def parse_size(text: str) -> int:
-    """Parse a size such as ``100MB`` into bytes; ValueError if the text is no size."""
+    """Parse a size such as ``100MB`` into bytes; raise ValueError if the text is not a size."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"{text!r} is not a size such as 500kB, 100MB or 2GB")
@@ -56,7 +62,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_age(text: str) -> float:
-    """Parse an age such as ``90d`` into seconds; ValueError if the text is no age."""
+    """Parse an age such as ``90d`` into seconds; raise ValueError if the text is not an age."""
     try:
         value = seconds(text)
     except ValueError:
@@ -69,7 +75,7 @@ def parse_age(text: str) -> float:
 def parse_time(text: str) -> int:
     """Parse a date or time (UTC) into microseconds since 1970.
 
-    ValueError if the text is no time.
+    ValueError is raised if the text is not a time.
     """
     for form in _FORMS:
         try:

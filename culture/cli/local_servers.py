@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def own_address() -> ServerAddress:
-    """Return the address without TLS at which this home folder's server listens.
+    """Return the address without TLS at which the server of this home folder listens.
 
-    If none runs, it is the configured address.
+    If no server runs, it is the configured address.
     """
     settled = Choices().load().config
     for name in sorted(pid_file.all_running(), key=lambda each: each != settled.name):
@@ -42,7 +42,7 @@ def own_address() -> ServerAddress:
 
 
 def own_server(address: ServerAddress) -> ServerConfig | None:
-    """Return the configuration of this home folder's server at an address, or None."""
+    """Return the configuration of the server of this home folder at an address, or None."""
     if not is_loopback(address.host):
         return None
     for name in pid_file.all_running():
@@ -59,7 +59,7 @@ def own_server(address: ServerAddress) -> ServerConfig | None:
 
 
 def server_user() -> str | None:
-    """Return the user of this machine who runs the server by agents.yaml; None if not named."""
+    """Return the Unix user who runs the server according to agents.yaml; None if it names none."""
     try:
         return load().server.user
     except ConfigError:
@@ -69,9 +69,9 @@ def server_user() -> str | None:
 def plain_listener(
     server: ServerConfig, addresses: list[tuple[str, int]] | tuple[tuple[str, int], ...]
 ) -> ServerAddress | None:
-    """Return the first address of a server without TLS and WebSocket, or None.
+    """Return the address of a server's first listener without TLS and WebSocket, or None.
 
-    ``addresses``: host and port of each configured listener.
+    ``addresses``: host and port of each configured listener, in the same order.
     """
     for listener, (host, port) in zip(server.listen, addresses, strict=False):
         if listener.tls is None and listener.websocket is None:
@@ -83,16 +83,19 @@ _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
 
 def reached_by(host: str) -> str:
-    """Return the host name by which this machine connects to a listener bound to ``host``."""
+    """Return the host by which this machine connects to a listener that is bound to ``host``.
+
+    For ``0.0.0.0`` this is ``127.0.0.1``.
+    """
     return _EVERYWHERE.get(host, host)
 
 
 def how_to_connect(
     settings: ServerConfig, addresses: Sequence[tuple[str, int]], person: "Account | None" = None
 ) -> str:
-    """Return instructions for people: how to connect an IRC client to the server.
+    """Return instructions for people on how to connect an IRC client to a server.
 
-    ``addresses``: where it listens. ``person``: the account to log in with.
+    ``addresses``: host and port of its listeners. ``person``: the account to log in with, None if there is none.
     """
     host, port = addresses[0] if addresses else (settings.listen[0].host, settings.listen[0].port)
     host = reached_by(host)
@@ -122,7 +125,7 @@ def path_hint() -> str:
 
 
 def example_nick(settings: ServerConfig) -> str:
-    """Return an example nick for the current user, one that the server accepts."""
+    """Return an example nick, which the server would accept, for the current user."""
     name = re.sub(r"[^A-Za-z0-9_-]", "", login_name()).lstrip("_-")
     name = "me" if not name or reserved(name) else name
     nick = f"{settings.short_name}-{name}" if settings.nick_prefix == "required" else name
@@ -130,14 +133,14 @@ def example_nick(settings: ServerConfig) -> str:
 
 
 def nick_of(person: "Account", settings: ServerConfig) -> str:
-    """Return the main nick of an account, with the server's prefix if nicks need one."""
+    """Return the main nick of an account, with the server's prefix if the server requires one."""
     return f"{settings.account_prefix}-{person.name}" if settings.account_prefix else person.name
 
 
 def _login_hint(person: "Account | None", nick: str) -> list[str]:
-    """Return lines on how the person logs in; none if their user id on this machine is enough.
+    """Return lines for people on how to log in to the server; none if the Unix user is enough.
 
-    Without an account, the lines say how to make one.
+    ``person``: the account; without one, the lines say how to make one. ``nick``: that of the person.
     """
     if person is None:
         user = login_name() or str(os.getuid())
@@ -152,7 +155,7 @@ def _login_hint(person: "Account | None", nick: str) -> list[str]:
 
 
 def login_name() -> str:
-    """Return the login name of the current user; "" if the user id has no name."""
+    """Return the Unix login name of the current user; "" if the user id has no name."""
     try:
         return getpass.getuser()
     except (KeyError, OSError):
@@ -165,15 +168,18 @@ def _demands(settings: ServerConfig) -> str:
 
 
 def with_running_options(choices: Choices) -> Choices:
-    """Return the options, filled up with those that the running server of that name has."""
+    """Return options, completed by those with which the server of that name runs.
+
+    If it does not run, they are returned unchanged.
+    """
     note = pid_file.running(choices.server_name())
     return choices.over(Choices.parse(note.options)) if note else choices
 
 
 def require_clear_choice(choices: Choices) -> Choices:
-    """Return the options unchanged if it is clear which server they mean.
+    """Return the options unchanged if they say clearly which server is meant.
 
-    The command ends if they name no server and a server with another than the default name runs.
+    The command ends if they name no server, and a server runs whose name is not the default.
     """
     if choices.name is None and choices.data_dir is None:
         loaded = choices.load()

@@ -25,7 +25,7 @@ _CHATTY = ("uvicorn", "mcp")
 def load_module(module: str) -> ModuleType:
     """Import and return a module that needs optional packages.
 
-    If a package is missing, the command ends and says how to install it.
+    If a package is missing, the command ends and prints how to install it.
     """
     try:
         return import_module(module)
@@ -34,14 +34,15 @@ def load_module(module: str) -> ModuleType:
 
 
 def format_address(host: str, port: int) -> str:
-    """Return ``host:port`` for a URL, an IPv6 address in brackets."""
+    """Return ``host:port`` for a URL, with an IPv6 address in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def serve_http(serving: AbstractAsyncContextManager[int], host: str, port: int, message: Callable[[int], str]) -> None:
     """Serve MCP over HTTP until SIGTERM or SIGINT; end the command if the port cannot be used.
 
-    ``serving`` starts the server and yields its port; then ``message(port)`` is printed.
+    ``serving`` starts the server and yields its port. ``host`` and ``port`` are for the error message.
+    ``message(port)`` is printed when the server has started.
     """
     start_logging()
     for name in _CHATTY:

@@ -29,7 +29,10 @@ DataDir = Annotated[Path | None, typer.Option("--data-dir", metavar="FOLDER", he
 
 @dataclass(frozen=True)
 class Choices:
-    """Options that select a server; None means: as in the configuration file, or the default."""
+    """The options of a command that select a server, with their values.
+
+    None means: as in the configuration file, or the default.
+    """
 
     config: Path | None = None
     name: str | None = None
@@ -39,7 +42,7 @@ class Choices:
 
     @classmethod
     def parse(cls, arguments: tuple[str, ...]) -> Self:
-        """Return the options in command line arguments that ``Choices.arguments`` made."""
+        """Return the options that the property ``arguments`` has turned into command line arguments."""
         values = dict(zip(arguments[::2], arguments[1::2], strict=True))
         return cls(
             config=Path(values["--config"]) if "--config" in values else None,
@@ -62,7 +65,7 @@ class Choices:
         return tuple(word for option, value in pairs.items() if value is not None for word in (option, str(value)))
 
     def over(self, others: Self) -> Self:
-        """Return these options, with those that are None taken from ``others``."""
+        """Return these options; those that are None are taken from ``others``."""
         return replace(others, **{key: value for key, value in vars(self).items() if value is not None})
 
     def load(self) -> "Loaded[ServerConfig]":

@@ -14,7 +14,7 @@ from culture.protocol.vocabulary import Environment, Exit
 
 
 def reader() -> Profile:
-    """Return who reads the output of this command: MODEL if an agent runs it, else TERMINAL."""
+    """Return for whom output is to be safe: MODEL if an agent runs this command, else TERMINAL."""
     return _reader(os.environ.get(Environment.NICK))
 
 
@@ -24,12 +24,15 @@ def _reader(nick: str | None) -> Profile:
 
 
 def clean(words: str) -> str:
-    """Return text of others, made safe for the reader of this command's output, with its lines."""
+    """Return text of others without characters that could harm its reader; line breaks stay."""
     return text.clean(words, reader())
 
 
 def one_line(words: str, longest: int | None = None) -> str:
-    """Return text of others as one safe line, cut to ``longest`` characters if given."""
+    """Return text of others as one line without harmful characters.
+
+    ``longest``: number of characters after which the line is cut; None: it is not cut.
+    """
     line = clean(words).replace("\n", " ").replace("\t", " ")
     return line if longest is None or len(line) <= longest else f"{line[: longest - 1]}…"
 
@@ -49,7 +52,7 @@ def fail(text: str, code: Exit = Exit.FAILED) -> NoReturn:
 def confirm(question: str, is_sure: bool) -> None:
     """Ask the person at the terminal for confirmation; end the command unless they agree.
 
-    ``is_sure``: --yes was given, so do not ask.
+    ``is_sure``: whether --yes was given; then nothing is asked.
     """
     if is_sure:
         return

@@ -67,7 +67,8 @@ class Progress:
 def elapsing(label: str, stream: TextIO | None = None, long: float = _LONG) -> Iterator[None]:
     """Show the elapsed time during the block, for work whose progress cannot be measured.
 
-    ``label``: what is being done. ``long``: seconds after which the time appears.
+    ``label``: what is being done. ``stream``: where to draw, by default stderr. ``long``: seconds after which the time
+    appears.
     """
     out = stream or sys.stderr
     if not out.isatty():
@@ -97,7 +98,11 @@ def _show_time(label: str, stream: TextIO, ended: threading.Event, long: float) 
 
 
 def _begin(stream: TextIO, label: str, total: int | None, *columns: "ProgressColumn") -> "RichProgress":
-    """Return a progress display of one line, drawn only on request and removed when stopped."""
+    """Return a one-line progress display of rich, which is drawn only on request.
+
+    ``label``: what is being done. ``total``: number of units, None if unknown. ``columns``: what to draw after the
+    label.
+    """
     from rich.console import Console
     from rich.progress import Progress as RichProgress
     from rich.progress import TextColumn

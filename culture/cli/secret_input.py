@@ -25,9 +25,9 @@ class NoTerminal(Exception):
 
 
 def ask_password(name: str, from_stdin: bool) -> str:
-    """Return an account's password: typed twice at the terminal, or a line of standard input.
+    """Return a password for the account ``name``: typed twice, or a line of standard input.
 
-    NoTerminal is raised if neither is possible.
+    NoTerminal is raised if it has to be typed and there is no terminal.
     """
     if from_stdin:
         return sys.stdin.buffer.readline().decode("utf-8", "surrogateescape").removesuffix("\n").removesuffix("\r")
@@ -42,9 +42,10 @@ def ask_password(name: str, from_stdin: bool) -> str:
 
 
 def link_secret(peer: str, file: Path | None, from_stdin: bool, new: Path | None) -> str:
-    """Return the secret of a link to ``peer``, read from a file, stdin or the terminal, or new.
+    """Return the secret of a link to the server ``peer``.
 
-    ``new``: a file to which a newly made secret is written.
+    It is read from ``file``, from standard input or from the terminal. ``new``: a file into which a new random secret
+    is written, which is then returned.
     """
     if new is not None:
         return _made(new)

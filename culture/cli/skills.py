@@ -104,14 +104,17 @@ def _rows(name: str, kind: Backend, home: Path | None) -> Iterator[tuple[str, st
 def folders(kind: Backend, home: Path | None = None) -> Iterator[Path]:
     """Yield the folders in which the IRC instructions of a backend are installed.
 
-    ``home``: the home folder, by default the user's.
+    ``home``: the user's home folder, by default that of the current user.
     """
     for folder in kind.skill_folders:
         yield (home or Path.home()).expanduser().absolute() / folder / SKILL
 
 
 def has_skill(kind: Backend, home: Path) -> bool:
-    """Whether a home folder has IRC instructions for this backend, or the backend needs none."""
+    """Whether a user's home folder has the IRC instructions of a backend, of any version.
+
+    True also if the backend needs none, or loads them itself.
+    """
     contents = skill_files(kind)
     return not contents or kind.loads_skill or any((folder / PAGE).exists() for folder in folders(kind, home))
 

@@ -179,9 +179,9 @@ def _is_trusted() -> bool:
 
 
 def _wiki(project: str | None) -> Pages:
-    """Return the wiki of a project; None means that of this folder's team, or the only one.
+    """Return the wiki of a project, by default of this folder's team, or else the only wiki.
 
-    The command ends if that is not clear.
+    The command ends if there is no such wiki, or several.
     """
     wikis = sorted(each.name for each in (paths.home() / "wiki").glob("[!.]*") if Pages(each).exists)
     named = os.environ.get(Environment.WIKI)
@@ -213,7 +213,7 @@ def _here() -> str | None:
 
 
 def _of_team(slug: str) -> Path | None:
-    """Return the wiki folder of a team; None if no team has this slug.
+    """Return the folder of a team's wiki; None if no team has this slug.
 
     The command ends if the wiki is on another machine.
     """
@@ -238,9 +238,10 @@ def _report_errors() -> Iterator[None]:
 
 
 def _author(nick: str | None) -> str:
-    """Return the nick to write as: that of the agent, else ``nick``, else the user's own.
+    """Return the nick of the person or agent who writes a page.
 
-    The command ends if an agent names another nick.
+    For an agent it is the agent's nick, for a person ``nick`` or else the person's own. The command ends if an agent
+    names another nick.
     """
     agent = own_agent()
     if agent == SOME_AGENT:

@@ -10,7 +10,7 @@ from culture.lib.files import replace_file
 
 
 def yaml_editor() -> Any:
-    """Return a YAML parser and writer that keeps comments."""
+    """Return a ruamel.yaml parser and writer that keeps comments."""
     # Imported here because it takes long to load.
     from ruamel.yaml import YAML
 
@@ -22,16 +22,16 @@ def yaml_editor() -> Any:
 
 
 def dump(yaml: Any, document: Any) -> str:
-    """Return a YAML document, as ``yaml_editor`` loaded it, as text."""
+    """Return a YAML document as text; ``yaml``: the editor that loaded it."""
     text = io.StringIO()
     yaml.dump(document, text)
     return text.getvalue()
 
 
 def replace(file: Path, text: str, load: Callable[[Path], object]) -> None:
-    """Replace a YAML file atomically with ``text``, if ``load`` accepts it; keep its mode.
+    """Replace a YAML file atomically by ``text`` if ``load`` accepts it; keep the file's mode.
 
-    ConfigError is raised, and nothing changed, if ``load`` refuses the text.
+    ConfigError is raised, and nothing changed, if ``load`` refuses the new file.
     """
     try:
         replace_file(file, text, mode=None, check=load)

@@ -47,9 +47,9 @@ class QuestionView:
 
     @property
     def verdict(self) -> str:
-        """Whether the server could verify who gave the closing answer, in words for people.
+        """Whether the server verified who answered: ``verified``, ``NOT verified``, ``unverified``.
 
-        Empty if the server checked nothing.
+        Empty if the server checked nothing, for example without an answer.
         """
         words = {"true": "verified", "false": "NOT verified", "unknown": "unverified"}
         return words.get(self.verified, "")

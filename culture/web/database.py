@@ -57,7 +57,7 @@ class WebDatabase:
         return self._connection.execute(sql, values).fetchall()
 
     def do(self, sql: str, *values: object) -> int:
-        """Run an SQL statement with these values and return the number of changed rows."""
+        """Run an SQL statement with ``values`` for its placeholders; return how many rows changed."""
         return self._connection.execute(sql, values).rowcount
 
     def close(self) -> None:

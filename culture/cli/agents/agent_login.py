@@ -19,10 +19,11 @@ class NoLogin(Exception):
 
 
 def prepare_login(nick: str, address: ServerAddress, always_on: bool = True) -> str | None:
-    """Make sure that the agent can log in; return what a person still has to do, or None.
+    """Make sure that an agent can log in to its server; return a hint for people, or None.
 
-    On a server of this machine its account is made if missing; ``always_on``: it is then present without a
-    connection too. NoLogin is raised if another account owns the nick.
+    On a server of this machine its account is made if missing. The hint says what a person still has to do.
+    ``always_on``: the new account stays online without a connection. NoLogin is raised if another account owns the
+    nick.
     """
     server = own_server(address)
     if server is not None:
@@ -39,9 +40,9 @@ def prepare_login(nick: str, address: ServerAddress, always_on: bool = True) -> 
 
 
 def revoke_account(nick: str, address: ServerAddress) -> bool:
-    """Revoke the agent's account and delete its token; the account keeps the nick reserved.
+    """Revoke an agent's account and delete its token; the account keeps the nick reserved.
 
-    Returns False, and changes nothing, if the server is not on this machine.
+    Returns False, and changes nothing, if the server at ``address`` is not on this machine.
     """
     server = own_server(address)
     if server is None:
@@ -55,16 +56,18 @@ def revoke_account(nick: str, address: ServerAddress) -> bool:
 
 
 def has_account(nick: str, address: ServerAddress) -> bool:
-    """Whether an account has this nick, revoked or not; False for a server of another machine."""
+    """Whether an account has this nick, revoked or not.
+
+    False if the server at ``address`` is on another machine.
+    """
     server = own_server(address)
     return server is not None and AccountStore(server.accounts_file, server.account_prefix).owner_of(nick) is not None
 
 
 def ensure_account(nick: str, store: AccountStore, always_on: bool = True) -> None:
-    """Make sure the agent has an account of class agent and its token in its secret file.
+    """Make sure that an agent has an account of class agent, and a token in its secret file.
 
-    ``always_on``: a new account is present without a connection too. NoLogin is raised if another account owns the
-    nick.
+    ``always_on``: a new account stays online without a connection. NoLogin is raised if another account owns the nick.
     """
     account = _account_of(nick, store, always_on)
     if not _has_token(nick, account):
@@ -75,18 +78,19 @@ def ensure_account(nick: str, store: AccountStore, always_on: bool = True) -> No
 
 
 def issue_token(nick: str, store: AccountStore, always_on: bool = True) -> str:
-    """Return a new token for an agent whose secret file is elsewhere.
+    """Return a new token for an agent whose secret file is in another home folder.
 
-    An account of class agent is made if missing; NoLogin is raised if another account owns the nick.
+    An account of class agent is made if missing. ``always_on``: it then stays online without a connection. NoLogin is
+    raised if another account owns the nick.
     """
     _account_of(nick, store, always_on)
     return store.add_token(nick, LABEL)
 
 
 def _account_of(nick: str, store: AccountStore, always_on: bool) -> Account:
-    """Return the agent's account, made if missing; NoLogin if another account owns the nick.
+    """Return the account of an agent, made if missing; NoLogin if another account owns the nick.
 
-    ``always_on``: a new account is present without a connection too.
+    ``always_on``: a new account stays online without a connection.
     """
     account = store.owner_of(nick)
     if account is None:
@@ -100,7 +104,7 @@ def _account_of(nick: str, store: AccountStore, always_on: bool) -> Account:
 
 
 def read_token(nick: str) -> str | None:
-    """Return the token in the agent's secret file, or None if there is no file or it is empty."""
+    """Return the token in an agent's secret file; None if there is no file or it is empty."""
     try:
         return paths.secret_file(nick).read_text(encoding="utf-8").strip() or None
     except FileNotFoundError:
@@ -113,5 +117,5 @@ def _has_token(nick: str, account: Account) -> bool:
 
 
 def store_token(nick: str, read_token: str) -> None:
-    """Write a token into the agent's secret file (mode 600), atomically."""
+    """Write a token into an agent's secret file (mode 600), atomically."""
     replace_file(paths.secret_file(nick), f"{read_token}\n")

@@ -21,7 +21,7 @@ FILE_TIMEOUT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """The part of an agent's status that its database holds, for an agent that does not run."""
+    """The state of an agent that does not run, from its database; use and cost are today's."""
 
     unread: int = 0
     stale: int = 0
@@ -37,7 +37,7 @@ class StoredState:
 
 
 def read_database(nick: str) -> StoredState:
-    """Return the state in the agent's database; all numbers are 0 if there is no database."""
+    """Return the state in an agent's database; all numbers are 0 if there is no database."""
     with _opened(nick) as records:
         if records is None:
             return StoredState()
@@ -59,9 +59,9 @@ def read_database(nick: str) -> StoredState:
 
 
 def _count_held(records: sqlite3.Connection) -> int:
-    """Return how many messages are held back until a person releases them.
+    """Return the number of messages in an agent's database that wait for a person's release.
 
-    They are counted as a running daemon counts them. ``records``: the agent's database.
+    They are counted as a running daemon counts them. ``records``: the database.
     """
     (held,) = records.execute("SELECT count(*) FROM messages WHERE state IN ('unvouched', 'held')").fetchone()
     try:
@@ -100,6 +100,7 @@ def report(nick: str, backend: str, directory: str = "") -> dict[str, Any]:
     """Return the status of one agent as a dict, with the same keys for every agent.
 
     It comes from the agent's daemon, or from its database if the daemon does not run or answer; IRC is not used.
+    ``backend`` and ``directory``: those in agents.yaml.
     """
     note = pidfile.running(nick)
     if note is None:
@@ -171,7 +172,10 @@ _MOST = "limit=1000"
 
 
 async def mesh_reports(who: "IrcPerson") -> list[dict[str, Any]]:
-    """Return the status of each agent of the mesh as a dict, from the facts in the ledger."""
+    """Return the status of each agent of the mesh as a dict, from the facts in the ledger.
+
+    ``who``: the person as whom to connect.
+    """
     # Only `status --all` needs a connection, which takes long to load.
     from culture.cli.agents.irc_session import connected
     from culture.ledger_views.agents import agents

@@ -136,7 +136,10 @@ def _refuse_second(nick: str, settings: AgentsConfig) -> None:
 
 
 def _nick(name: str, settings: AgentsConfig) -> str:
-    """Return ``name`` with the server's name before it (``spark-build``), unless it is there."""
+    """Return the nick of an agent: ``name`` with the server's name before it (``spark-build``).
+
+    A name that has the prefix already is returned unchanged.
+    """
     first = next((owner(agent.nick) for agent in settings.agents), "")
     prefix = short_name(settings.server.name or "") or first or short_name(own_address().name or "")
     return name if not prefix or fold(owner(name)) == fold(prefix) else f"{prefix}-{name}"
@@ -179,7 +182,7 @@ def _chosen(name: str | None) -> list[Backend]:
 def _programs(kind: Backend) -> Sequence[Found]:
     """Return the programs found for a backend.
 
-    If none is found, or the search fails, one entry with the backend's name says so.
+    If there are none, or the search fails, the result is one entry with the backend's name that says so.
     """
     try:
         return found(kind) or (Found(kind.name),)

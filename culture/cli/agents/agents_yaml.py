@@ -40,7 +40,7 @@ agents: []
 
 @dataclass(frozen=True)
 class NewAgent:
-    """The fields of an agent to be added to agents.yaml."""
+    """The fields of an agent that is to be added to agents.yaml."""
 
     nick: str
     backend: str
@@ -51,9 +51,10 @@ class NewAgent:
 
 
 def add(entry: NewAgent, server: ServerAddress) -> Path:
-    """Add an agent to agents.yaml and return the file's path; ConfigError if it became invalid.
+    """Add an agent to agents.yaml and return the file's path.
 
-    A missing file is created with ``server`` as the server of its agents.
+    A missing file is created, with ``server`` as the server of its agents. ConfigError is raised, and nothing written,
+    if the file would be invalid.
     """
     file = paths.agents_file()
     replace(file, _with(entry, _text(file) or FIRST.format(server=server)), load)
@@ -119,7 +120,7 @@ def _without(nick: str, file: Path, text: str) -> str:
 
 
 def _dash(lines: list[str], at: int) -> int | None:
-    """Return the index of the line with the dash that begins the list entry at line ``at``.
+    """Return the index of the line with the dash that begins the YAML list entry at line ``at``.
 
     None if the dash is neither on that line nor alone on the line before.
     """
@@ -129,7 +130,7 @@ def _dash(lines: list[str], at: int) -> int | None:
 
 
 def _end(lines: list[str], first: int) -> int:
-    """Return the index of the line after the list entry that begins at line ``first``.
+    """Return the index of the line after the YAML list entry that begins at line ``first``.
 
     Comments between two entries belong to the later one.
     """
@@ -152,7 +153,10 @@ _QUESTION = "Run it in a sandbox? It can use its folder and its model, but neith
 
 
 class SandboxKind(StrEnum):
-    """Values of ``--sandbox``; the kind ``user`` is missing, since it needs more settings."""
+    """Values of the option ``--sandbox``.
+
+    The kind ``user`` is missing, since it needs more settings.
+    """
 
     NONE = "none"
     BWRAP = "bwrap"
@@ -171,7 +175,7 @@ SandboxOption = Annotated[
 def choose_sandbox(option: SandboxKind | None) -> SandboxKind | None:
     """Return the sandbox of a new agent: the option, or what the person at the terminal chooses.
 
-    None means no sandbox. The command ends if the chosen sandbox cannot be made here.
+    None means no sandbox. The command ends if the chosen sandbox cannot be made on this machine.
     """
     if option is SandboxKind.BWRAP and (why := obstacle()):
         fail(f"--sandbox bwrap: {why}", Exit.FAILED)

@@ -24,7 +24,10 @@ _NOT_OURS = (Environment.NICK.value, Environment.TOKEN.value, Environment.WIKI.v
 
 @dataclass(frozen=True)
 class DaemonNotStarted(Exception):
-    """The daemon exited, or was not ready in time; ``log_end`` has the last lines of its log."""
+    """An agent's daemon exited or was not ready in time.
+
+    ``why``: the reason. ``log_end``: the last lines of its log. ``code``: its exit code, None if it still runs.
+    """
 
     why: str
     log_end: str
@@ -39,8 +42,8 @@ def launch(
 ) -> BackgroundProcess:
     """Start the daemon of an agent with its output in the agent's log; return without waiting.
 
-    ``file``: agents.yaml, if not the usual one. ``at``: the server's address, in place of the one in the file.
-    ``how`` starts the process.
+    ``file``: agents.yaml, if not the usual one. ``at``: the server's address, in place of the one in the file. ``how``:
+    the function that starts the process.
     """
     arguments = [nick, *(["--config", str(file.absolute())] if file else [])]
     if at is not None:
@@ -50,9 +53,10 @@ def launch(
 
 
 def start(nick: str, file: Path | None = None, patience: float = PATIENCE) -> pidfile.DaemonNote:
-    """Start the daemon, wait until its agent is ready, and return what its pid file says.
+    """Start an agent's daemon and wait until the agent is ready; return what its pid file says.
 
-    DaemonNotStarted is raised if it exits or is not ready within ``patience`` seconds.
+    ``file``: agents.yaml, if not the usual one. DaemonNotStarted is raised if the daemon exits or is not ready within
+    ``patience`` seconds.
     """
     return until_ready(launch(nick, file), patience)
 
@@ -80,7 +84,7 @@ def until_ready(process: BackgroundProcess, patience: float = PATIENCE) -> pidfi
 
 
 def until_at_work(process: BackgroundProcess, patience: float = PATIENCE) -> None:
-    """Wait, at most ``patience`` seconds, until the agent's program accepts prompts.
+    """Wait, at most ``patience`` seconds, until the program of a launched agent accepts prompts.
 
     DaemonNotStarted is raised if the program has crashed.
     """

@@ -49,7 +49,10 @@ class IrcPerson:
 
 
 def run(doing: Coroutine[Any, Any, Result]) -> Result:
-    """Run the coroutine and return its result; end the command if the server refuses or is away."""
+    """Run a coroutine that uses IRC and return its result.
+
+    The command ends with an error if the server refuses something or cannot be reached.
+    """
     try:
         return asyncio.run(doing)
     except NotSent as refusal:
@@ -67,9 +70,10 @@ def run(doing: Coroutine[Any, Any, Result]) -> Result:
 
 
 def current_person(nick: str | None) -> IrcPerson:
-    """Return the person who types, with the nick ``nick`` or their usual one, and the server.
+    """Return the nick of the person who types the command, and the server's address.
 
-    The command ends if an agent types it or the server does not answer.
+    ``nick``: the nick to use, None for the person's usual one. The command ends if an agent types it or the server does
+    not answer.
     """
     refuse_agents(USE_IRC_CLIENT)
     if nick is not None and fold(nick) in {fold(each.nick) for each in load().agents}:
@@ -88,9 +92,9 @@ async def connected(
     on_receipt: Callable[[str, Receipt], None] | None = None,
     on_progress: Callable[[str, Receipt, str], None] | None = None,
 ) -> AsyncIterator[IRCTransport]:
-    """Yield a connection to the server as the person, which ends with the block.
+    """Yield an IRC connection as the person who types the command; it is closed after the block.
 
-    ``on_message``, ``on_receipt`` and ``on_progress`` are called for messages, for receipts of the server and for
+    ``on_message`` is called for each message, ``on_receipt`` for receipts of the server (stored), ``on_progress`` for
     receipts of recipients.
     """
     secret = _secret(who.nick)
@@ -128,7 +132,7 @@ async def _start(transport: IRCTransport) -> None:
 
 @asynccontextmanager
 async def joined(transport: IRCTransport, place: str) -> AsyncIterator[None]:
-    """Be in the channel ``place`` during the block; NotSent if that channel does not exist.
+    """Be in the channel ``place`` during the block; NotSent is raised if it does not exist.
 
     Nothing is done if ``place`` is a nick.
     """
@@ -151,9 +155,9 @@ async def joined(transport: IRCTransport, place: str) -> AsyncIterator[None]:
 
 
 async def send_message(transport: IRCTransport, target: str, text: str) -> list[str]:
-    """Send a message and return its msgids; NotSent has the reason if the server refuses.
+    """Send a message to a channel or nick and return its msgids, several if it had to be split.
 
-    For an unknown nick the reason says what to type instead.
+    NotSent is raised with the reason if the server refuses. For an unknown nick the reason says what to type instead.
     """
     try:
         return await transport.send_privmsg(target, text)
@@ -166,10 +170,9 @@ async def send_message(transport: IRCTransport, target: str, text: str) -> list[
 
 
 async def with_mention_if_command(transport: IRCTransport, target: str, text: str) -> str:
-    """Return the text, with a mention added if it is a control word for an agent.
+    """Return a message's text, with a mention of its target added if it is a control word.
 
-    In a private message a daemon obeys a control word only with a mention of its agent: `help` alone goes to the
-    model.
+    In a private message a daemon obeys a control word only with a mention of its agent: `help` alone goes to the model.
     """
     words = text.casefold().split()
     is_release = words[:2] == ControlWord.GO_ON.split() and len(words) == 3
@@ -180,7 +183,7 @@ async def with_mention_if_command(transport: IRCTransport, target: str, text: st
 
 
 async def suggest_target(transport: IRCTransport, target: str) -> str:
-    """Return a phrase that says what the person may have meant by the unknown nick ``target``."""
+    """Return a phrase that says which nick the person may have meant by the unknown ``target``."""
     if fold(f"#{target}") in map(fold, await transport.list_channels()):
         return f"a channel begins with #, in quotes: '#{target}'"
     agents = [agent.nick for agent in load().agents]
@@ -203,7 +206,10 @@ def unreachable_reason() -> str | None:
 
 
 def server_address() -> ServerAddress:
-    """Return the server of agents.yaml, or the one that runs here if the former does not answer."""
+    """Return the address of the server in agents.yaml, or of the one that runs here.
+
+    The latter is returned only if the former does not answer.
+    """
     settings = load()
     named, is_named = settings.server, "server" in settings.model_fields_set
     if is_named and (not is_loopback(named.host) or accepts((named.host, named.port))):

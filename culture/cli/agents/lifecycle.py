@@ -58,7 +58,7 @@ def start(
 
 
 def start_all(settings: AgentsConfig, agents: Iterable[AgentConfig], file: Path | None = None) -> int:
-    """Start those of the agents that do not run, print how each went, and return the exit code.
+    """Start those of the agents that do not run, print the result of each, return the exit code.
 
     ``file``: agents.yaml, if not the usual one.
     """
@@ -75,7 +75,7 @@ def start_all(settings: AgentsConfig, agents: Iterable[AgentConfig], file: Path 
 
 
 def _by_user(agents: Iterable[AgentConfig]) -> tuple[list[AgentConfig], list[AgentConfig], list[int]]:
-    """Split agents into those of the current user and those of other users.
+    """Split agents into those that run as the current user and those that run as another user.
 
     The third list has the exit code 78 for each agent whose user is wrong; the reason is printed.
     """
@@ -104,7 +104,7 @@ def _hand_over(agents: list[AgentConfig], file: Path | None) -> int:
 
 
 def _prepare(nick: str, settings: AgentsConfig) -> bool:
-    """Make sure that the agent can log in; if it cannot, print why and return False."""
+    """Make sure that an agent can log in; if it cannot, print why and return False."""
     try:
         hint = agent_login.prepare_login(nick, settings.server)
     except agent_login.NoLogin as wrong:
@@ -116,7 +116,7 @@ def _prepare(nick: str, settings: AgentsConfig) -> bool:
 
 
 def run_parallel(do: Callable[[str], int], nicks: Iterable[str]) -> list[int]:
-    """Call ``do`` for several nicks in parallel; return the exit codes in the same order."""
+    """Call ``do`` for several nicks in parallel; return its exit codes in the same order."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
         return list(pool.map(do, nicks))
 
@@ -141,9 +141,9 @@ def _stay(nicks: list[str] | None, everyone: bool, file: Path | None) -> None:
 
 
 def _prepare_one(nick: str, file: Path | None) -> None:
-    """Make sure that an agent that runs in this terminal can log in.
+    """Make sure that an agent that is to run in this terminal can log in; else end the command.
 
-    An invalid agents.yaml is ignored here, since the daemon reports it.
+    ``file``: agents.yaml, None for the usual one. An invalid agents.yaml is ignored, since the daemon reports it.
     """
     try:
         settings = load(file)
@@ -169,13 +169,16 @@ def _is_running(nick: str) -> bool:
 
 
 def _check_server(settings: AgentsConfig, missing: list[AgentConfig]) -> None:
-    """End the command if agents are missing, and so to be started, but no server answers."""
+    """End the command if no server answers; do nothing if no agents are ``missing``.
+
+    ``missing``: the agents that are to be started.
+    """
     if missing:
         check_server(settings.server)
 
 
 def _severity(code: int) -> int:
-    """Return a rank for comparing exit codes: 0 success, 1 may pass, 2 permanent failure."""
+    """Return a rank to compare exit codes by: 0 success, 1 temporary, 2 permanent failure."""
     return {Exit.DONE.value: 0, Exit.FAILED.value: 1}.get(code, 2)
 
 
@@ -212,7 +215,7 @@ def restart(nicks: Nicks = None, everyone: Everyone = False, config: AgentsFile 
 
 
 def stop_one(nick: str) -> int:
-    """Stop an agent and all its processes, print how it went, and return the exit code."""
+    """Stop an agent and all its processes, print the result, and return the exit code."""
     code = run_as_owner(nick, "stop")
     if code is not None:
         return code

@@ -44,9 +44,9 @@ _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
 def collect_questions(nick: str | None, *, closed: bool) -> list[dict[str, Any]]:
-    """Return the questions of one agent (None: all), oldest first, as dicts with its nick.
+    """Return the questions of one agent (None: of all), oldest first, as dicts.
 
-    ``closed``: include closed questions.
+    Each dict has the nick of the agent. ``closed``: include closed questions.
     """
     try:
         config = load()
@@ -92,7 +92,7 @@ def _stored_questions(nick: str, trust: TrustConfig | None, *, closed: bool) -> 
 
 
 def age_of(question: dict[str, Any], now: datetime) -> float:
-    """Return how many seconds ago the question was asked."""
+    """Return the seconds from the time at which a question was asked until ``now``."""
     return (now - datetime.fromisoformat(question["asked"])).total_seconds()
 
 
@@ -118,7 +118,7 @@ def _row(question: dict[str, Any], now: datetime) -> tuple[str, ...]:
 
 
 def render_question(question: dict[str, Any], now: datetime) -> str:
-    """Return one question as text, with everything that one should read before answering."""
+    """Return one question as text, with all that a person should read before answering it."""
     nick, id, end = one_line(question["nick"]), question["id"], question["answer"]
     left = (datetime.fromisoformat(question["deadline"]) - now).total_seconds()
     when = f"asked {format_span(age_of(question, now))} ago in {one_line(question['place'])}"
@@ -137,7 +137,7 @@ def render_question(question: dict[str, Any], now: datetime) -> str:
 
 
 def _answered_by(answer: dict[str, Any]) -> str:
-    """Return the nick that gave an answer, and whether the server verified it; "-" if unknown."""
+    """Return who gave an answer, and whether the server verified it, as text; "-" if unknown."""
     if not answer["by"]:
         return "-"
     verdict = {True: ", verified", False: ", NOT verified", "unknown": ", unverified"}.get(
@@ -155,7 +155,7 @@ def format_span(seconds: float) -> str:
 
 
 def group_by_agent(questions: Iterable[dict[str, Any]]) -> dict[str, list[str]]:
-    """Return the ids of the questions by the nick of the agent that asked them."""
+    """Return the ids of questions, grouped by the nick of the agent that asked them."""
     groups: dict[str, list[str]] = {}
     for each in questions:
         groups.setdefault(each["nick"], []).append(each["id"])
@@ -234,7 +234,7 @@ def questions(
 
 
 def _with_id(questions: Sequence[dict[str, Any]], id: str) -> list[dict[str, Any]]:
-    """Return the questions with this id; if some of them are open, only those.
+    """Return the questions with this id: the open ones, or if none is open, the closed ones.
 
     Several agents may have used the same id.
     """
@@ -297,9 +297,9 @@ def _show(agent: str, reply: str | None) -> None:
 
 
 async def _send_all(who: IrcPerson, agent: str, texts: Sequence[str]) -> list[str | None]:
-    """Send the texts, answers to questions, to the agent as private messages.
+    """Send answers to questions to an agent as private messages; return the daemon's replies.
 
-    Returns for each text the reply of the agent's daemon, None where no reply came.
+    ``who``: the person who answers. The reply to a text is None if none came.
     """
     messages: asyncio.Queue[Message] = asyncio.Queue()
     async with connected(who, messages.put_nowait) as transport:

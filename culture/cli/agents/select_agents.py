@@ -46,7 +46,8 @@ def load(file: Path | None = None) -> AgentsConfig:
 def select_agents(config: AgentsConfig, nicks: Sequence[str] | None, everyone: bool) -> list[AgentConfig]:
     """Return the agents that a command line names, with the defaults of agents.yaml filled in.
 
-    The command ends if it names none, or one that agents.yaml does not have.
+    ``nicks``: the nicks that were typed. ``everyone``: whether --all was typed. The command ends if no agent is named,
+    or one that agents.yaml does not have.
     """
     names = [agent.nick for agent in config.agents]
     if not names:
@@ -58,7 +59,8 @@ def select_agents(config: AgentsConfig, nicks: Sequence[str] | None, everyone: b
 def select_nicks(names: Iterable[str], nicks: Sequence[str] | None, everyone: bool) -> list[str]:
     """Return the nicks that a command line names, spelled as in ``names``, each once.
 
-    ``nicks``: those named. ``everyone``: all of ``names``. The command ends if a nick is unknown or none is named.
+    ``names``: the existing nicks. ``nicks``: those that were typed. ``everyone``: whether --all was typed. The command
+    ends if a typed nick does not exist or none is named.
     """
     spelling = {fold(name): name for name in names}
     if everyone == bool(nicks):
@@ -86,9 +88,9 @@ def resolve_nick(name: str, among: Iterable[str] | None = None) -> str:
 
 
 def fail_unknown_agent(nick: str, nicks: Collection[str]) -> NoReturn:
-    """End the command with an error: no agent has this nick.
+    """End the command with the error that no agent has this nick, and suggest a similar one.
 
-    ``nicks``: those that exist, for the message.
+    ``nicks``: the nicks that exist.
     """
     near = nearest(nick, nicks)
     there = f"there are {', '.join(nicks)}" if nicks else "there are none; `culture agents add NAME` adds one"
@@ -99,7 +101,7 @@ def fail_unknown_agent(nick: str, nicks: Collection[str]) -> NoReturn:
 def configured_agents() -> dict[str, AgentConfig]:
     """Return the agents of agents.yaml by nick.
 
-    It is empty if the file is invalid, so that running agents can still be stopped.
+    The dict is empty if the file is invalid, so that running agents can still be stopped.
     """
     try:
         return {agent.nick: agent for agent in load().agents}

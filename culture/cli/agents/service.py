@@ -88,30 +88,36 @@ def agent_unit(nick: str) -> str:
 
 
 def team_unit(slug: str) -> str:
-    """Return the name of the systemd unit of a team's orchestrator."""
+    """Return the name of the systemd unit of the team with this slug (short name)."""
     return f"culture-team@{slug}.service"
 
 
 def unit_folder(system: bool) -> Path:
-    """Return the folder where systemd looks for units: of this user, or with ``system`` of all."""
+    """Return the folder for systemd units: this user's, or with ``system`` the whole machine's."""
     configured = os.environ.get("XDG_CONFIG_HOME")
     user = Path(configured) / "systemd/user" if configured else Path.home() / USER_FOLDER
     return SYSTEM_FOLDER if system else user
 
 
 def for_agent(nick: str, system: bool) -> str:
-    """Return the text of the systemd unit of an agent; ``system``: a unit of the whole machine."""
+    """Return the text of an agent's systemd unit, for this user or with ``system`` for all."""
     return _unit(f"culture agent {nick}", ("start", "--foreground", nick), system, after=f" {SERVER_UNIT}")
 
 
 def for_server(system: bool) -> str:
-    """Return the text of the server's systemd unit, which reloads its configuration by SIGHUP."""
+    """Return the text of the server's systemd unit, for this user or with ``system`` for all.
+
+    systemd reloads the server's configuration by SIGHUP.
+    """
     more = f"ExecReload=/bin/kill -HUP $MAINPID\n{_confined(system)}"
     return _unit("culture server", ("server", "start", "--foreground"), system, more=more)
 
 
 def for_bridge(system: bool) -> str:
-    """Return the text of the bridge's systemd unit, with this shell's settings but no secrets."""
+    """Return the text of the bridge's systemd unit, for this user or with ``system`` for all.
+
+    It contains the bridge's environment variables of this shell, but no secrets.
+    """
     fields = BridgeSettings.model_fields
     variables = {name.upper(): os.environ.get(name.upper()) for name in fields if fields[name].repr}
     settings = {name: value for name, value in variables.items() if value is not None}
@@ -120,13 +126,19 @@ def for_bridge(system: bool) -> str:
 
 
 def for_team(slug: str, system: bool) -> str:
-    """Return the text of the systemd unit of a team's orchestrator; a restart ends no member."""
+    """Return the text of a team's systemd unit, for this user or with ``system`` for all.
+
+    It runs the orchestrator; a restart of the unit ends no member.
+    """
     words = ("team", "up", "--team", slug)
     return _unit(f"culture team {slug}", words, system, after=f" {SERVER_UNIT}", kill="process")
 
 
 def for_digest(settings: DigestConfig, system: bool) -> dict[str, str]:
-    """Return the texts, by name, of the unit that posts the digest and of its timer."""
+    """Return the texts, by unit name, of the unit that posts the digest and of its timer.
+
+    ``system``: for the whole machine, not for this user.
+    """
     once = _ONCE.format(
         mark=MARK,
         description="culture digest",
@@ -186,7 +198,10 @@ def _user(system: bool) -> str:
 
 
 def _variables(system: bool) -> dict[str, str]:
-    """Return the environment variables of a unit, by which its process finds files and programs."""
+    """Return the environment variables for a systemd unit: PATH and the folders of culture.
+
+    ``system``: the unit is for the whole machine, not for this user.
+    """
     here = str(Path(sys.executable).parent)
     variables = {
         Environment.HOME.value: str(paths.home()),
@@ -200,7 +215,7 @@ def _variables(system: bool) -> dict[str, str]:
 
 
 def quoted(word: str) -> str:
-    """Return a word quoted for a command line in a systemd unit, if it needs quotes."""
+    """Return a word of a command line as a systemd unit needs it: in quotes if necessary."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("\n", "\\n")
     return f'"{escaped}"' if escaped != word or any(mark in word for mark in " \t;'#") else word
 
@@ -285,7 +300,10 @@ def uninstall(
 
 
 def _services(server: bool, bridge: bool, teams: list[str] | None, system: bool) -> dict[str, str]:
-    """Return the texts, by unit name, of the selected units for server, bridge and teams."""
+    """Return the texts, by unit name, of the selected units for server, bridge and teams.
+
+    ``server``, ``bridge``: whether to include theirs. ``teams``: slugs. ``system``: for the whole machine.
+    """
     units = {SERVER_UNIT: for_server(system)} if server else {}
     if bridge:
         units[BRIDGE_UNIT] = for_bridge(system)
@@ -303,9 +321,10 @@ def _digest(system: bool) -> dict[str, str]:
 
 
 def _agents(nicks: list[str] | None, everyone: bool, system: bool) -> dict[str, str]:
-    """Return the texts, by unit name, of the units for the selected agents.
+    """Return the texts, by unit name, of the systemd units for the selected agents.
 
-    The command ends for an agent that runs as another user.
+    ``everyone``: all of agents.yaml. ``system``: for the whole machine. The command ends for an agent that runs as
+    another user.
     """
     units = {}
     for agent in select_agents(load(), nicks, everyone):
@@ -324,9 +343,9 @@ def _write(file: Path, text: str) -> None:
 
 
 def _next(units: dict[str, str], where: Path, system: bool) -> None:
-    """Print the commands that the person has to type next, to enable the written units.
+    """Print the commands by which the person enables and starts the written systemd units.
 
-    ``where``: the folder in which they are.
+    ``units``: their texts by name. ``where``: the folder in which they are. ``system``: for the whole machine.
     """
     command = "systemctl" if system else "systemctl --user"
     if where != unit_folder(system):

@@ -66,9 +66,9 @@ def _everywhere(nick: str | None) -> list[dict[str, Any]]:
 
 
 def _reports(settings: AgentsConfig, nick: str | None) -> list[dict[str, Any]]:
-    """Return the status of the agents of agents.yaml, and of others that still run.
+    """Return the status of the agents of agents.yaml, and of other agents that still run.
 
-    With ``nick``, only of that agent.
+    ``nick``: the only agent to report on, None for all.
     """
     agents = {agent.nick: agent for agent in settings.agents}
     names = list(dict.fromkeys([*agents, *pidfile.all_running()]))
@@ -95,7 +95,7 @@ _WHY = {"unvouched": "nobody vouches for them", "people": "only people wake it",
 
 
 def render_table(reports: Sequence[Mapping[str, Any]], now: datetime) -> str:
-    """Return the status of agents as a table, with remarks below on what needs a person."""
+    """Return the status of agents as a table, with remarks below on what a person should do."""
     is_told = any("told" in report for report in reports)
     headings = (*_HEADINGS[:-1], _TOLD) if is_told else _HEADINGS
     rows = [headings, *(tuple(map(one_line, _row(report, now))) for report in reports)]
@@ -135,9 +135,9 @@ def _row(report: Mapping[str, Any], now: datetime) -> tuple[str, ...]:
 
 
 def _figure(report: Mapping[str, Any], figure: float, form: str) -> str:
-    """Format a figure of an agent's status by ``form``.
+    """Format a number in an agent's status by the format string ``form``.
 
-    It is a dash if the figure is 0 although the agent took turns: then its program reports no usage.
+    The result is a dash if the number is 0 although the agent took turns: then its program reports no usage.
     """
     return _NOTHING if report.get("turns_today") and not figure else format(figure, form)
 
@@ -175,13 +175,16 @@ def _remark(report: Mapping[str, Any]) -> str:
 
 
 def _disk_remark(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a remark if the agent's daemon cannot write to its disk, and so does nothing."""
+    """Yield a remark if an agent's daemon has stopped work because it cannot write to its disk."""
     if why := report.get("disk"):
         yield f"{report['nick']} cannot write to its disk: {one_line(why)}. Nothing is lost; make room, and it goes on."
 
 
 def _held_remark(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a remark if messages wait for a person's release: how many, from whom, why."""
+    """Yield a remark if an agent has messages that wait for a person's release.
+
+    It says how many there are, from whom, and why.
+    """
     nick, number = report["nick"], report.get("held")
     if not number:
         return
@@ -193,7 +196,7 @@ def _held_remark(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _alert_remarks(report: Mapping[str, Any], now: datetime) -> Iterator[str]:
-    """Yield remarks on the agent's alerts that did not, or may not have, reached the webhook."""
+    """Yield remarks on an agent's alerts that did not, or may not have, reached the webhook."""
     nick, webhook = report["nick"], report.get("webhook") or {}
     if webhook.get("failures"):
         at, why = format_time(webhook["at"], now), one_line(webhook["last_failure"])
@@ -203,7 +206,7 @@ def _alert_remarks(report: Mapping[str, Any], now: datetime) -> Iterator[str]:
 
 
 def format_time(moment: str | None, now: datetime) -> str:
-    """Format a time (ISO 8601) in local time, without the date if that is today; None as a dash."""
+    """Format a time (ISO 8601) in local time, without the date if it is today; None as a dash."""
     if moment is None:
         return _NOTHING
     at = datetime.fromisoformat(moment).astimezone(now.tzinfo)

@@ -30,7 +30,7 @@ PATIENCE = 120.0
 
 
 class WrongUser(Exception):
-    """The agent cannot run as the user in agents.yaml; the message says why and what to do."""
+    """An agent cannot run as its user in agents.yaml; the message says why and what to do."""
 
 
 def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
@@ -54,7 +54,7 @@ def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
 def run_as(user: pwd.struct_passwd, module: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run one of our Python modules as another user; return its exit code and output.
 
-    ``words``: its arguments. ``stdin``: text for its standard input.
+    ``words``: arguments of the module. ``stdin``: text for its standard input.
     """
     try:
         return subprocess.run(
@@ -79,7 +79,7 @@ def run_as(user: pwd.struct_passwd, module: str, *words: str, stdin: str = "") -
 
 
 def environment(user: pwd.struct_passwd) -> dict[str, str]:
-    """Return the environment variables for a process of another user."""
+    """Return the environment variables with which a process of another user is started."""
     runtime = Path("/run/user") / str(user.pw_uid)
     return {
         **{name: os.environ[name] for name in _PASSED_ON if name in os.environ},
@@ -94,7 +94,7 @@ def environment(user: pwd.struct_passwd) -> dict[str, str]:
 def run_as_owner(nick: str, command: str, *options: str) -> int | None:
     """Run a `culture` command about an agent as the user that the agent runs as.
 
-    Returns its exit code, or None, with nothing run, if that is the current user.
+    Returns the exit code of the command. If the agent runs as the current user, nothing is run, and None is returned.
     """
     agent = configured_agents().get(nick)
     try:
@@ -112,9 +112,9 @@ def run_as_owner(nick: str, command: str, *options: str) -> int | None:
 
 
 def report_as_owner(agent: AgentConfig) -> dict[str, Any] | None:
-    """Return the status of an agent, read as the user that the agent runs as.
+    """Return the status of an agent, read by a process of the user that the agent runs as.
 
-    None if that is the current user or no status could be read.
+    None if that is the current user or the status could not be read.
     """
     try:
         user = other_user(agent)
@@ -155,7 +155,7 @@ def hand_over(user: pwd.struct_passwd, agents: Sequence[AgentConfig], file: Path
 def receive(nicks: Sequence[str], text_in: str) -> int:
     """Store the settings and tokens that ``hand_over`` passed, and start the agents.
 
-    It runs as the user of the agents and returns the exit code. ``text_in``: the settings and tokens as JSON.
+    It runs as the user of the agents, and returns the exit code. ``text_in``: the settings and tokens as JSON.
     """
     from culture.cli.agents import agent_login
     from culture.cli.agents.lifecycle import start_all

@@ -39,7 +39,7 @@ _ORDER = list(Receipt)
 async def say_and_wait(who: IrcPerson, target: str, text: str, until: Receipt, timeout: float) -> bool:
     """Send a message, print its receipts, and wait until all recipients have sent ``until``.
 
-    Returns False if that takes more than ``timeout`` seconds.
+    ``who``: the sender. ``target``: a channel or nick. Returns False if that takes more than ``timeout`` seconds.
     """
     news: asyncio.Queue[tuple[str, Receipt, str]] = asyncio.Queue()
 
@@ -72,8 +72,8 @@ async def _watch(
 ) -> None:
     """Print the receipts of messages until every recipient has sent the receipt ``until``.
 
-    ``news``: the receipts as they come. ``msgids``: ids of the messages. Without recipients, it ends when the
-    message is stored.
+    ``news``: receipts as they arrive (msgid, receipt, nick). ``msgids``: ids of the messages. Without recipients, it
+    ends when the message is stored.
     """
     enough = _ORDER.index(until if recipients else Receipt.STORED)
     missing = recipients or {""}
@@ -88,7 +88,10 @@ async def _watch(
 
 
 async def _recipients(transport: IRCTransport, target: str, text: str) -> set[str]:
-    """Return the folded nicks of the agents that a message to ``target`` is for."""
+    """Return the agents for whom a message to ``target`` is, as nicks in lower case.
+
+    In a channel these are the mentioned ones, or all of its agents if the text mentions everybody.
+    """
     if not is_channel(target):
         return _agents(await transport.send_who(target))
     members = await transport.send_who(target)
@@ -97,7 +100,7 @@ async def _recipients(transport: IRCTransport, target: str, text: str) -> set[st
 
 
 async def print_away(transport: IRCTransport, nicks: Iterable[str]) -> None:
-    """Print which of the nicks are away, since an answer of theirs may take long."""
+    """Print which of the nicks are away, because their answers may take long."""
     for nick in nicks:
         for line in await transport.request("WHOIS", nick):
             if line.verb == Numeric.RPL_AWAY.code:
@@ -209,9 +212,9 @@ async def _who(who: IrcPerson, target: str) -> list[ChannelMember]:
 
 
 async def ask_and_wait(who: IrcPerson, target: str, question: str, timeout: float) -> Message | None:
-    """Send a question; return the answer or the notice that none will come, None on timeout.
+    """Send a question as ``who`` to a channel or nick; return the answer, or None on timeout.
 
-    ``timeout``: how long to wait, in seconds.
+    The result may also be an agent's notice that no answer will come. ``timeout``: how long to wait, in seconds.
     """
     messages: asyncio.Queue[Message] = asyncio.Queue()
     async with connected(who, messages.put_nowait) as transport, joined(transport, target):
@@ -236,9 +239,9 @@ async def ask_and_wait(who: IrcPerson, target: str, question: str, timeout: floa
 
 
 def _is_theirs(message: Message, transport: IRCTransport, target: str, called: Collection[str]) -> bool:
-    """Whether a message is the awaited answer of ``target`` or of a nick that was mentioned.
+    """Whether a message is the awaited answer to a question that was sent to ``target``.
 
-    ``called``: the nicks mentioned. In a channel, a message that mentions us is an answer too.
+    ``called``: the nicks that the question mentions. In a channel, a message that mentions us is an answer too.
     """
     if message.own or message.missed:
         return False
@@ -251,14 +254,14 @@ def _is_theirs(message: Message, transport: IRCTransport, target: str, called: C
 
 
 def _is_failure(notice: Message) -> bool:
-    """Whether a daemon's notice says that no answer will come; others reply to control words."""
+    """Whether a notice of a daemon says that no answer will come; else it is a reply."""
     from culture.clients.shared.mail_replies import FAILED  # imports most of the client
 
     return notice.text.startswith(FAILED)
 
 
 def _mentioned_nicks(question: str, members: Iterable[ChannelMember]) -> set[str]:
-    """Return the folded nicks of those members whom a question mentions."""
+    """Return the channel members whom a question mentions, as nicks in lower case."""
     return set(map(fold, mentions(question, [member.nick for member in members])))
 
 
@@ -271,7 +274,10 @@ def _text(words: list[str]) -> str:
 
 
 def _line(message: Message) -> str:
-    """Return a message as text; further lines are indented, so that none looks like a message."""
+    """Return a message as text with time and sender.
+
+    Further lines of the message are indented, so that none looks like a message of its own.
+    """
     first, *further = message.text.splitlines() or [""]
     at = message.timestamp.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     return "\n".join(

@@ -30,7 +30,7 @@ _STEPS = (Receipt.DELIVERED, Receipt.INJECTED, Receipt.ANSWERED)
 
 @dataclass(frozen=True, slots=True)
 class TracedMessage:
-    """The traced message, as it is in the server's history."""
+    """The message that `culture trace` is about, as the server's history has it."""
 
     at: str
     sender: str
@@ -41,7 +41,7 @@ class TracedMessage:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """A state that a message reached: when, with which agent, on which server."""
+    """A state that a message reached, such as ``delivered``: when, by which agent and server."""
 
     state: str
     at: str
@@ -50,12 +50,15 @@ class TraceStep:
 
 
 class NotReadable(Exception):
-    """The server refuses to search a place, so that nobody knows whether the message is there."""
+    """The server refuses to search a place, so that the message may or may not be there."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Trace of a message: its steps, and in ``waits`` what each recipient lacks."""
+    """What happened to a message: the states it reached, and why recipients have not answered.
+
+    ``said``: the message, None if it could not be found. ``waits``: by nick, a phrase for what the recipient waits for.
+    """
 
     msgid: str
     said: TracedMessage | None
@@ -108,10 +111,10 @@ async def _story(who: IrcPerson, msgid: str, place: str | None) -> Story:
 
 
 async def _called(transport: IRCTransport, message: TracedMessage, reporters: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the nicks of the recipients of a message.
+    """Return the nicks for whom a message is.
 
-    They are the mentioned members of the channel, and mentioned agents that were away or reported on the message.
-    ``reporters``: those that sent receipts, by folded nick.
+    They are the mentioned members of the channel, and mentioned agents that were away or have sent receipts.
+    ``reporters``: nicks that have sent receipts, by nick in lower case.
     """
     if not (is_channel(message.place) and may_mention(message.text)):
         return message.called
@@ -125,9 +128,10 @@ async def _called(transport: IRCTransport, message: TracedMessage, reporters: Ma
 def build_story(
     msgid: str, server: str, message: TracedMessage | None, receipts: Sequence[LedgerFact], waits: Mapping[str, str]
 ) -> Story:
-    """Combine a message and its receipts into a Story.
+    """Combine a message and the receipts for it into a Story.
 
-    ``server``: where the message was stored. ``waits``: for each recipient, what is missing.
+    ``server``: where the message was stored. ``receipts``: ledger facts. ``waits``: by nick, a phrase for what the
+    recipient waits for.
     """
     steps = []
     if message is not None:
@@ -142,7 +146,10 @@ def build_story(
 
 
 async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFact]) -> str:
-    """Return what the recipient ``nick`` waits for before it answers; "" if it has answered."""
+    """Return a phrase for what the recipient ``nick`` of a message waits for before it answers.
+
+    ``receipts``: ledger facts about the message. The phrase is empty if the recipient has answered.
+    """
     reached = {str(fact.value.get("state")) for fact in receipts if fold(fact.nick) == fold(nick)}
     missing = next(
         (step for step in _STEPS if step.value not in reached and Receipt.ANSWERED.value not in reached), None
@@ -155,9 +162,9 @@ async def _waits(transport: IRCTransport, nick: str, receipts: Sequence[LedgerFa
 
 
 def describe_wait(missing: Receipt, state: Mapping[str, Any] | None, is_here: bool) -> str:
-    """Return a phrase for what the agent waits for before it sends the receipt ``missing``.
+    """Return a phrase for what an agent waits for before it sends the receipt ``missing``.
 
-    ``state`` is the agent's last state in the ledger, and ``is_here`` whether it is connected.
+    ``state``: the agent's last state in the ledger, None if it has none. ``is_here``: whether the agent is connected.
     """
     if state is None:
         who = "is here" if is_here else "is not on the mesh"
@@ -195,16 +202,16 @@ async def _find_anywhere(transport: IRCTransport, msgid: str) -> TracedMessage |
 
 
 async def _targets(transport: IRCTransport) -> Sequence[Line]:
-    """Return the lines with which the server lists the person's private conversations."""
+    """Return the lines of the server's answer that name the person's private conversations."""
     window = ("timestamp=1970-01-02T00:00:00.000Z", "timestamp=2999-01-01T00:00:00.000Z")
     return await _ask(transport, "TARGETS", *window, _MOST_PLACES)
 
 
 async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
-    """Send CHATHISTORY with these parameters, again while the server is busy; return the answer.
+    """Send CHATHISTORY with the parameters ``words`` and return the lines of the answer.
 
-    An error that names the message id counts as an answer: the message is not there. The command ends if the server
-    stays busy.
+    It is sent again while the server is busy; the command ends if the server stays busy. An error that names the
+    message id counts as an answer: the message is not there.
     """
     for pause in (*_PAUSES, None):
         lines = await transport.request("CHATHISTORY", *words)
@@ -217,9 +224,9 @@ async def _ask(transport: IRCTransport, *words: str) -> Sequence[Line]:
 
 
 async def _find(transport: IRCTransport, place: str, msgid: str) -> TracedMessage | None:
-    """Return the message if it is in the history of ``place``, a channel or nick, else None.
+    """Return the message with this msgid if it is in the history of ``place``, else None.
 
-    NotReadable is raised if the server refuses to search there.
+    ``place``: a channel or nick. NotReadable is raised if the server refuses to search there.
     """
     lines = await _ask(transport, "AROUND", place, f"msgid={msgid}", "1")
     refusal = next((line for line in lines if line.verb == "FAIL" and "MESSAGE_ERROR" not in line.params), None)
@@ -241,7 +248,7 @@ def _traced_message(line: Line, place: str, text: str) -> TracedMessage:
 
 
 def render(story: Story) -> str:
-    """Return what happened to a message as text, with times in local time."""
+    """Return a story as text, one line for each state, with times in local time."""
     lines = [story.msgid]
     if story.said is not None:
         lines = [f"{story.msgid}  {story.said.place}  <{story.said.sender}> {one_line(story.said.text, _LONGEST_TEXT)}"]

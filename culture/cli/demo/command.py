@@ -96,7 +96,7 @@ def _introduce(stage: DemoStage) -> None:
 
 
 async def _stay(stage: DemoStage) -> None:
-    """Print how to use the demo from another terminal, and wait until a signal comes."""
+    """Print how to use the running demo from another terminal, and wait until a signal comes."""
     typer.echo("\nAll of it runs until Ctrl-C. From another terminal:")
     typer.echo(f"   export CULTURE_HOME={stage.folder} XDG_RUNTIME_DIR={stage.folder / 'run'}")
     typer.echo(f"   culture status; culture digest --nick {YOU}; culture say --nick {YOU} '#general' hello")

@@ -22,7 +22,10 @@ _KEPT = ("PATH", "LANG", "LC_ALL", "TERM", "TMPDIR", "PYTHONPATH", "NO_COLOR")
 
 @contextmanager
 def temporary_home() -> Iterator[Path]:
-    """Yield a new folder that is culture's home folder in this process; delete it afterwards."""
+    """Make a new folder culture's home folder (CULTURE_HOME) in this process during the block.
+
+    Yields the folder, which is deleted afterwards.
+    """
     folder = Path(tempfile.mkdtemp(prefix="culture-demo-"))
     before = dict(os.environ)
     try:
@@ -38,14 +41,14 @@ def temporary_home() -> Iterator[Path]:
 
 
 def processes_of(folder: Path) -> list[int]:
-    """Return the pids of other processes whose environment variable CULTURE_HOME is this folder."""
+    """Return the pids of other processes whose environment variable CULTURE_HOME is ``folder``."""
     return carrying(str(folder), Environment.HOME)
 
 
 def end_those_of(folder: Path, grace: float) -> None:
-    """End the processes whose CULTURE_HOME is ``folder``, those that stay by SIGKILL.
+    """End the processes whose environment variable CULTURE_HOME is ``folder``.
 
-    ``grace``: seconds that they have to end.
+    ``grace``: seconds after which those that still run are killed.
     """
     end_all_blocking(str(folder), Environment.HOME, grace)
 
@@ -54,7 +57,10 @@ _GRACE = 5.0
 
 
 def main() -> None:
-    """Run the caretaker: wait until standard input closes, end processes and delete the folder."""
+    """Wait until standard input closes, then end the demo's processes and delete its folder.
+
+    This is the caretaker, a process that runs beside the demo.
+    """
     for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     folder = Path(sys.argv[1])

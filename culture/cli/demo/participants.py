@@ -98,7 +98,7 @@ class DemoPerson:
 
 
 def server_file(folder: Path, name: str) -> Path:
-    """Return the path of the configuration of the server ``name``; the first has culture.yaml."""
+    """Return the path of the configuration file of a demo server; the first has culture.yaml."""
     return folder / ("culture.yaml" if name == HERE else f"{name}.yaml")
 
 
@@ -113,9 +113,9 @@ def accounts_file(folder: Path, server: str) -> Path:
 
 
 def write_server(folder: Path, name: str, port: int, link: Mapping[str, str]) -> Path:
-    """Write the configuration of a demo server and return its path.
+    """Write the configuration of a demo server and return the file's path.
 
-    ``link``: the settings of its link to the other server.
+    ``folder``: the demo's home folder. ``link``: the settings of the link to the other server.
     """
     settings = {
         "name": name,
@@ -129,12 +129,15 @@ def write_server(folder: Path, name: str, port: int, link: Mapping[str, str]) ->
 
 
 def new_secret() -> str:
-    """Return a new random secret for the link between the two servers."""
+    """Return a new random secret for the link between the demo's two servers."""
     return secrets.token_hex(16)
 
 
 def write_agents(folder: Path, server: str, port: int) -> list[str]:
-    """Write configuration, playbooks and accounts of a demo server's agents; return their nicks."""
+    """Write agents.yaml, playbooks and accounts for a demo server's agents; return their nicks.
+
+    ``port``: that of the server.
+    """
     nicks = [nick for nick, home in AGENTS.items() if home == server]
     settings = {
         "server": {"name": server, "host": "127.0.0.1", "port": port},

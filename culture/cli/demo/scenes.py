@@ -49,7 +49,7 @@ class Narrator:
         return time.monotonic() - self._begun
 
     async def pause(self, seconds: float) -> None:
-        """Wait so that people can read; do nothing with --fast or when the demo takes too long."""
+        """Wait, so that people can read; return at once with --fast or if the demo takes too long."""
         if not self._fast and self.elapsed < _LATE:
             await asyncio.sleep(seconds)
 
@@ -58,7 +58,7 @@ class Narrator:
         typer.echo(textwrap.fill(text, _WIDTH))
 
     def title(self, number: int, text: str) -> None:
-        """Print the title of a scene."""
+        """Print the number and title of a scene."""
         typer.echo(f"\n{self._in(f'{number}. {text}', bold=True)}")
 
     def tell(self, text: str) -> None:
@@ -99,13 +99,13 @@ _LOOK_AGAIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DemoScene:
-    """Stage and narrator of a demo scene, with the actions that use both."""
+    """The demo's processes (stage) and printer (narrator), with the actions that use both."""
 
     stage: DemoStage
     narrator: Narrator
 
     async def says(self, who: DemoConnection, where: str, text: str) -> str:
-        """Send a message as the person ``who`` to ``where``, print it, and return its msgid."""
+        """Send a message as the person ``who`` to a channel or nick, print it, and return its msgid."""
         self.narrator.line(where if is_channel(where) else "(private)", who.nick, text)
         msgids = await who.transport.send_privmsg(where, text)
         await self.narrator.pause(0.8)
@@ -114,9 +114,10 @@ class DemoScene:
     async def hears(
         self, who: DemoConnection, sender: str, word: str, since: int = 0, *, notice: bool = False
     ) -> Message:
-        """Wait until ``who`` gets a message of ``sender`` with ``word`` in it; print and return it.
+        """Wait until ``who`` receives a message of ``sender`` that contains ``word``.
 
-        ``since``: number of received messages to skip. SceneFailed is raised on timeout.
+        The message is printed and returned. ``since``: number of received messages to skip. ``notice``: whether it must
+        be a notice. SceneFailed is raised on timeout.
         """
 
         def fits(message: Message) -> bool:
@@ -131,17 +132,17 @@ class DemoScene:
     async def fact(self, what: str, is_it: Callable[[LedgerFact], bool], *question: str) -> LedgerFact:
         """Wait until the ledger has a fact for which ``is_it`` is true; return the newest such fact.
 
-        ``what``: the fact in words, for SceneFailed on timeout. ``question``: parameters of LEDGER GET.
+        ``what``: the fact in words, for the text of SceneFailed on timeout. ``question``: parameters of LEDGER GET.
         """
         return (await self.several(what, 1, is_it, *question))[-1]
 
     async def several(
         self, what: str, number: int, is_it: Callable[[LedgerFact], bool], *question: str
     ) -> list[LedgerFact]:
-        """Wait until the ledger has ``number`` facts for which ``is_it`` is true; return them all.
+        """Wait until ``is_it`` is true for at least ``number`` facts of the ledger; return them.
 
-        They are sorted, oldest first. ``what``: the fact in words, for SceneFailed on timeout. ``question``:
-        parameters of LEDGER GET.
+        They are sorted, oldest first. ``what``: the facts in words, for the text of SceneFailed on timeout.
+        ``question``: parameters of LEDGER GET.
         """
         try:
             async with asyncio.timeout(PATIENCE):
@@ -158,7 +159,10 @@ GENERAL, ALERTS = WellKnownChannel.GENERAL.value, WellKnownChannel.ALERTS.value
 
 
 async def mention(show: DemoScene) -> str:
-    """Play a scene: a person mentions an agent on another server, and gets its answer."""
+    """Play a scene: a person mentions an agent on another server and gets its answer.
+
+    Returns a sentence on the result.
+    """
     you = show.stage.you
     show.narrator.tell(f"{YOU} is on the server {HERE}, the agent {SCOUT} on {THERE}. A name with @ calls.")
     msgid = await show.says(you, GENERAL, f"@{SCOUT} what broke the build?")
@@ -174,7 +178,10 @@ async def mention(show: DemoScene) -> str:
 
 
 async def question(show: DemoScene) -> str:
-    """Play a scene: an agent asks before it acts, and a person answers."""
+    """Play a scene: an agent asks before it acts, and a person answers.
+
+    Returns a sentence on the result.
+    """
     you = show.stage.you
     show.narrator.tell(f"{BUILDER} may not deploy by itself: it asks, and waits. Only people may answer here.")
     await show.says(you, GENERAL, f"@{BUILDER} deploy the site")
@@ -195,7 +202,10 @@ async def question(show: DemoScene) -> str:
 
 
 async def spiral(show: DemoScene) -> str:
-    """Play a scene: an agent goes in circles; its supervisor whispers twice, then calls people."""
+    """Play a scene: an agent goes in circles; its supervisor whispers twice, then calls people.
+
+    Returns a sentence on the result.
+    """
     you, stage = show.stage.you, show.stage
     show.narrator.tell(
         f"{DIGGER} runs the same failing test again and again. Its supervisor whispers; nobody else hears that. "
@@ -222,7 +232,10 @@ async def spiral(show: DemoScene) -> str:
 
 
 async def split(show: DemoScene) -> str:
-    """Play a scene: the link between the servers is cut and restored, and no message is lost."""
+    """Play a scene: the link between the servers is cut and restored, and no message is lost.
+
+    Returns a sentence on the result.
+    """
     you, eve, stage = show.stage.you, show.stage.eve, show.stage
     show.narrator.tell(f"Now the link between {HERE} and {THERE} is cut. Both go on, each with its own.")
     show.narrator.command(f"culture mesh unlink {THERE}")
@@ -265,7 +278,10 @@ def _is_up(fact: LedgerFact) -> bool:
 
 
 async def loop(show: DemoScene) -> str:
-    """Play a scene: two agents thank each other until the loop guard stops them."""
+    """Play a scene: two agents thank each other until the loop guard stops them.
+
+    Returns a sentence on the result.
+    """
     you = show.stage.you
     since = len(you.ears.all)
     show.narrator.tell(

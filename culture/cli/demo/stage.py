@@ -30,25 +30,25 @@ _LOGIN_MINUTES = 60
 
 
 class SceneFailed(Exception):
-    """Something that a scene needs did not happen; the message says what."""
+    """Something that a scene of the demo needs did not happen; the message says what."""
 
 
 class DemoListener:
-    """Keeps the messages that a person of the demo has received."""
+    """Stores the messages that a person of the demo has received."""
 
     def __init__(self) -> None:
         self.all: list[Message] = []
         self._news = asyncio.Event()
 
     def hear(self, message: Message) -> None:
-        """Store a received message, and wake whoever waits in ``expect``."""
+        """Store a received message, and wake the tasks that wait in ``expect``."""
         self.all.append(message)
         self._news.set()
 
     async def expect(self, what: str, fits: Callable[[Message], bool], since: int = 0) -> Message:
-        """Wait for a message for which ``fits`` is true; return the first one.
+        """Wait until a message for which ``fits`` is true was received; return the first one.
 
-        ``since``: number of received messages to skip. SceneFailed(what) is raised on timeout.
+        ``since``: number of received messages to skip. ``what``: the text of SceneFailed, which is raised on timeout.
         """
         try:
             async with asyncio.timeout(PATIENCE):
@@ -63,7 +63,7 @@ class DemoListener:
 
 
 class DemoConnection:
-    """The connection of one person of the demo to a server."""
+    """The IRC connection of one person of the demo."""
 
     def __init__(self, person: DemoPerson, port: int) -> None:
         self.nick = person.nick
@@ -72,17 +72,20 @@ class DemoConnection:
         self.transport = IRCTransport(Address(HOST, port), identity, participants.CHANNELS, on_message=self.ears.hear)
 
     def sees(self, nick: str, channel: str = participants.CHANNELS[0]) -> bool:
-        """Whether ``nick`` is in a channel, as far as this person's client knows."""
+        """Whether ``nick`` is in a channel, as far as this person's IRC client knows."""
         return any(fold(member.nick) == fold(nick) for member in self.transport.members(channel))
 
     def sees_all(self, channel: str) -> bool:
-        """Whether this person's client knows both people and the channel's agents to be in it."""
+        """Whether a channel has both people of the demo, and the agents that belong there.
+
+        It is so as far as this person's IRC client knows.
+        """
         agents = participants.AGENTS if channel in participants.WHERE_AGENTS_ARE else ()
         return all(self.sees(nick, channel) for nick in (YOU, EVE, *agents))
 
 
 class DemoStage:
-    """Everything that runs during the demo; ``running_stage`` makes it."""
+    """Everything that runs during the demo: servers, daemons, connections, web page."""
 
     def __init__(
         self,
@@ -106,22 +109,22 @@ class DemoStage:
         """Why there is no page although one was wanted."""
 
     async def culture(self, *words: str) -> str:
-        """Run a `culture` command and return its output; raise SceneFailed if it fails."""
+        """Run `culture` with these arguments and return its output; raise SceneFailed if it fails."""
         return await _culture(*words)
 
     async def until(self, what: str, fact: Callable[[], bool]) -> None:
-        """Wait until ``fact()`` is true; raise SceneFailed with ``what`` as its text on timeout."""
+        """Wait until ``fact()`` is true; on timeout, raise SceneFailed with the text ``what``."""
         await until(what, fact)
 
     def whispers(self, nick: str) -> list[str]:
-        """Return the whispers of an agent's supervisor, read from the daemon's log."""
+        """Return the whispers that an agent's supervisor sent, read from the daemon's log."""
         mark = "the supervisor whispers "
         lines = paths.log_file(nick).read_text(encoding="utf-8", errors="replace").splitlines()
         return [line.partition(mark)[2] for line in lines if mark in line]
 
 
 async def until(what: str, fact: Callable[[], bool]) -> None:
-    """Wait until ``fact()`` is true; raise SceneFailed with ``what`` as its text on timeout."""
+    """Wait until ``fact()`` is true; on timeout, raise SceneFailed with the text ``what``."""
     try:
         async with asyncio.timeout(PATIENCE):
             while not fact():  # noqa: ASYNC110
@@ -132,9 +135,9 @@ async def until(what: str, fact: Callable[[], bool]) -> None:
 
 @asynccontextmanager
 async def running_stage(port: int, web: bool) -> AsyncIterator[DemoStage]:
-    """Yield the running servers, daemons and connections of the demo; delete them afterwards.
+    """Yield the running servers, daemons and connections of the demo; stop them after the block.
 
-    ``port``: that of the first server. ``web``: also start the web page.
+    ``port``: that of the first server, 0 for any free one. ``web``: whether to start the web page.
     """
     with temporary_home() as folder:
         caretaker, hands = _caretaker(folder), ThreadPoolExecutor(len(participants.AGENTS) + 1)
@@ -166,7 +169,10 @@ async def _raise(folder: Path, port: int, web: bool, hands: ThreadPoolExecutor, 
 
 
 async def _serve(hands: ThreadPoolExecutor, file: Path, name: str) -> int:
-    """Start a demo server in a thread of ``hands`` and return its port; SceneFailed if it exits."""
+    """Start the demo server ``name`` and return its port; SceneFailed is raised if it exits.
+
+    ``hands``: the threads that start processes. ``file``: the server's configuration.
+    """
     loop = asyncio.get_running_loop()
     try:
         note = await loop.run_in_executor(hands, background.start, name, ("--config", str(file)))
@@ -183,9 +189,9 @@ def _start(folder: Path, nick: str, server: str) -> None:
 
 
 def _page(folder: Path) -> tuple[str, str]:
-    """Start the web page of the demo; return its login link and "".
+    """Start the web page of the demo; return its login link, and why there is none.
 
-    If it cannot be started, the link is empty and the second string says why.
+    ``folder``: the demo's home folder. One of the two strings is empty.
     """
     config = participants.server_file(folder, HERE)
     try:
@@ -223,7 +229,7 @@ async def _culture(*words: str) -> str:
 
 
 def _caretaker(folder: Path) -> "subprocess.Popen[bytes]":
-    """Start the caretaker, a process that cleans up ``folder`` if this process is killed."""
+    """Start the caretaker: a process that stops the demo and deletes ``folder`` if we die."""
     environment = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(Path(__file__).parents[3])}
     return subprocess.Popen(
         [sys.executable, "-m", "culture.cli.demo.home", str(folder)],
@@ -250,9 +256,9 @@ async def _clear(folder: Path, hands: ThreadPoolExecutor, caretaker: "subprocess
 
 
 def _end_everything(folder: Path, hands: ThreadPoolExecutor) -> None:
-    """End all processes of ``folder``, again and again until no thread could start another one.
+    """End all processes that run in ``folder``, until no thread can start another one.
 
-    ``hands``: the threads that start processes.
+    ``hands``: the threads that start processes; they are shut down.
     """
     letting_go = Thread(target=lambda: hands.shutdown(cancel_futures=True))
     letting_go.start()

@@ -35,7 +35,7 @@ _AT_ONCE = 16
 
 
 def check_folders(scene: Inventory) -> Iterator[Finding]:
-    """Report agents whose folder is missing or read-only."""
+    """Report agents whose working folder is missing or read-only."""
     for agent in scene.agents:
         place = agent.directory
         if not place.is_dir():
@@ -53,7 +53,7 @@ def check_folders(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_states(scene: Inventory) -> Iterator[Finding]:
-    """Report agents that crashed, hang, are offline, or have mail but do not run."""
+    """Report agents that crashed, hang, are offline, or have unread messages but do not run."""
     backends = {agent.nick: agent.agent for agent in scene.agents}
     names = list(dict.fromkeys([*backends, *scene.daemons]))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -222,7 +222,7 @@ def _unreadable(server: LocalServer, why: str) -> Finding:
 
 
 def check_people(scene: Inventory) -> Iterator[Finding]:
-    """Report servers that have accounts, but none of a person."""
+    """Report servers that have accounts, but none that belongs to a person."""
     for server in scene.servers:
         accounts = _accounts(scene, server)
         if not accounts or any(each.kind is UserClass.HUMAN for each in accounts):
@@ -237,7 +237,7 @@ def check_people(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_nicks(scene: Inventory) -> Iterator[Finding]:
-    """Report agents that have the nick of a person."""
+    """Report agents whose nick belongs to a person's account."""
     if scene.settings is None:
         return
     own = scene.server_at(scene.settings.server)
@@ -278,7 +278,7 @@ _OWN_PROVIDER = "provider"
 
 
 def check_program_logins(scene: Inventory) -> Iterator[Finding]:
-    """Report programs of agents that nobody is logged in to."""
+    """Report programs of agents that are not logged in to their provider."""
     own_provider = {agent.nick for agent in scene.agents if _OWN_PROVIDER in agent.backend_options}
     for need in scene.needed:
         there = [each for each in need.programs if each.version is not None]
@@ -290,7 +290,7 @@ def check_program_logins(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_agent_commands(scene: Inventory) -> Iterator[Finding]:
-    """Report programs that agents.yaml names and that are not installed."""
+    """Report programs that are named in agents.yaml but not installed."""
     named = [agent for agent in scene.agents if COMMAND in agent.backend_options]
     if named and find_spec(SDK) is None:
         who = ", ".join(agent.nick for agent in named)
@@ -307,7 +307,7 @@ def check_agent_commands(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_agent_accounts(scene: Inventory) -> Iterator[Finding]:
-    """Report agents that cannot log in: revoked account, missing or wrong token."""
+    """Report agents that cannot log in to the server: revoked account, missing or wrong token."""
     if scene.settings is None:
         return
     address = scene.settings.server

@@ -120,9 +120,9 @@ _MARGIN = " " * 11
 
 
 def as_text(outcomes: Sequence[CheckOutcome], seconds: float, *, everything: bool = False) -> str:
-    """Return the findings by area as text, then the areas without findings, and a summary.
+    """Return the outcomes of checks as text: findings by area, checks without, and a summary.
 
-    ``seconds``: how long the checks took. ``everything``: show checks without findings too.
+    ``seconds``: how long the checks took. ``everything``: name each check without findings, not only their areas.
     """
     lines: list[str] = []
     for area, group in groupby(outcomes, key=lambda each: each.check.area):
@@ -138,13 +138,13 @@ def as_text(outcomes: Sequence[CheckOutcome], seconds: float, *, everything: boo
 
 
 def as_data(outcomes: Sequence[CheckOutcome], seconds: float) -> str:
-    """Return all outcomes as JSON; ``seconds``: how long the checks took."""
+    """Return the outcomes of checks as JSON; ``seconds``: how long the checks took."""
     findings = [_finding_data(outcome, each) for outcome in outcomes for each in outcome.findings]
     return output.as_json({"worst": worst(outcomes).value, "seconds": round(seconds, 3), "findings": findings})
 
 
 def worst(outcomes: Sequence[CheckOutcome]) -> FindingSeverity:
-    """Return the worst severity of all outcomes."""
+    """Return the worst severity among the findings of all checks."""
     return max((each.worst for each in outcomes), key=lambda each: each.weight, default=FindingSeverity.OK)
 
 

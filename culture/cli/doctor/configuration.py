@@ -55,7 +55,7 @@ def _remedy(problem: Problem, scene: Inventory) -> str:
 
 
 def check_yaml_traps(scene: Inventory) -> Iterator[Finding]:
-    """Report lines that YAML reads differently than they look."""
+    """Report lines of YAML files that are read differently than they look, such as ``010``."""
     teams = sorted((scene.home / "team").glob(f"*/{TEAM}"))
     for file in (paths.server_file(), paths.agents_file(), *teams):
         try:
@@ -69,7 +69,7 @@ def check_yaml_traps(scene: Inventory) -> Iterator[Finding]:
 def _lines(text: str) -> Iterator[tuple[int, str]]:
     """Yield the number and text of each line of a YAML file that has keys or values.
 
-    Comments, empty lines and text blocks (``|``, ``>``) are left out.
+    ``text``: the file's contents. Comments, empty lines and text blocks (``|``, ``>``) are left out.
     """
     depth: int | None = None
     for number, line in enumerate(text.splitlines(), 1):
@@ -82,9 +82,9 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _trap(file: Path, number: int, line: str) -> Iterator[Finding]:
-    """Report what YAML reads differently than it looks in one line.
+    """Report what YAML reads differently than it looks in one line of a file.
 
-    The line is not quoted, since it may contain a secret.
+    ``number``: number of the line. The line is not quoted, since it may contain a secret.
     """
     place, edit = f"{display_path(file)} line {number}", f"edit {display_path(file)} line {number}"
     cut_off = _CUT_OFF.match(line)
@@ -123,7 +123,7 @@ _AGENT, _TEAM = (
 
 
 def check_units(scene: Inventory) -> Iterator[Finding]:
-    """Report systemd units of this home folder that are outdated or broken."""
+    """Report systemd units for this home folder that are outdated or broken."""
     for is_system in (False, True):
         folder, number = service.unit_folder(is_system), 0
         for file in sorted(folder.glob("culture*.service")):

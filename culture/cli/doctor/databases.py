@@ -25,7 +25,10 @@ _IS_BUSY = re.compile("locked|busy")
 
 
 def check_whole(scene: Inventory) -> Iterator[Finding]:
-    """Report damaged SQLite files; `culture history verify` checks without a time limit."""
+    """Report damaged SQLite files, as far as they can be checked in a few seconds.
+
+    `culture history verify` checks without a time limit.
+    """
     deadline, unseen = time.monotonic() + _TIME, 0
     for file in _files(scene):
         try:
@@ -48,7 +51,7 @@ class _NotWhole(Exception):
 
 
 def _quick_check(file: Path, deadline: float) -> bool:
-    """Run SQLite's PRAGMA quick_check on a file; return False if time runs out.
+    """Run SQLite's PRAGMA quick_check on a file; return False if time ran out.
 
     ``deadline``: in seconds of the monotonic clock. _NotWhole is raised if the file is damaged.
     """
@@ -123,7 +126,7 @@ def _logs(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_restore_leftovers(scene: Inventory) -> Iterator[Finding]:
-    """Report data folders that a restore has put aside."""
+    """Report former data folders that `culture restore` has kept."""
     for folder in sorted((scene.home / "data").glob("*.before-*")):
         used = sum(each.status.st_size for each in walk(folder))
         yield hint(

@@ -27,7 +27,7 @@ SCRIPTED = "scripted"
 
 @dataclass(frozen=True, slots=True)
 class AgentExposure:
-    """How an agent, or several team members with the same program, can be reached and limited."""
+    """How an agent, or several team members with one backend, can be reached and is limited."""
 
     name: str
     """Name, as the subject of a sentence."""
@@ -46,7 +46,7 @@ class AgentExposure:
 
     @property
     def never_asks(self) -> bool:
-        """Whether this agent uses tools without asking for permission; False without a model.
+        """Whether this agent uses tools without asking for permission; False if it has no model.
 
         True if its backend is unknown.
         """
@@ -58,7 +58,7 @@ class AgentExposure:
 
 
 def list_workers(scene: Inventory) -> Iterator[AgentExposure]:
-    """Yield all agents of agents.yaml, and the members that the teams would hire."""
+    """Yield all agents of agents.yaml, and entries for the members that the teams would hire."""
     if scene.settings is not None:
         for agent in scene.agents:
             yield _agent(agent, scene.settings.server)
@@ -93,7 +93,11 @@ def _agent(agent: AgentConfig, server: ServerAddress) -> AgentExposure:
 
 
 def _members(team: TeamConfig) -> Iterator[AgentExposure]:
-    """Yield an entry for each different program and permission mode among a team's roles."""
+    """Yield entries that stand for the members of a team.
+
+    There is one for roles with a model that ask for permission, one for those that never ask, one for scripted roles;
+    only those that the team has.
+    """
     seen_kinds = set()
     for role in map(team.role, ROLES):
         worker = AgentExposure(
@@ -114,7 +118,10 @@ def _members(team: TeamConfig) -> Iterator[AgentExposure]:
 
 
 def find_ways_in(scene: Inventory, address: ServerAddress) -> list[str]:
-    """Return the ways, as phrases, by which others than its owner can reach an agent's server."""
+    """Return the ways, as phrases, by which others than the owner can reach an agent's server.
+
+    ``address``: that of the server. There are none if nobody else can reach it.
+    """
     server = scene.server_at(address)
     if server is None:
         return [] if is_loopback(address.host) else [f"the server is another machine's, {address.host}"]
@@ -144,9 +151,9 @@ def _by_links(scene: Inventory, server: LocalServer) -> Iterator[str]:
 
 
 def _by_the_bridge() -> Iterator[str]:
-    """Yield a phrase with the nicks of the bridge's valid tokens, as a way to reach agents.
+    """Yield a phrase with the nicks of the bridge's valid tokens, a way to reach agents.
 
-    Nothing is yielded if there are none.
+    Nothing is yielded if there are no tokens.
     """
     try:
         tokens = access.BridgeAccess().grants()
@@ -160,7 +167,7 @@ def _by_the_bridge() -> Iterator[str]:
 def _people_at_their_word(scene: Inventory, address: ServerAddress) -> Iterator[str]:
     """Yield phrases for the ways by which somebody counts as a person without a login.
 
-    ``address``: that of the server. Nothing is yielded if it has an account of a person.
+    ``address``: that of the server. Nothing is yielded if the server has an account of a person.
     """
     server = scene.server_at(address)
     if server is None or knows_people(scene, server):
@@ -175,7 +182,7 @@ def _people_at_their_word(scene: Inventory, address: ServerAddress) -> Iterator[
 
 
 def knows_people(scene: Inventory, server: LocalServer) -> bool:
-    """Whether the server has an account of a person; True if its accounts file cannot be read."""
+    """Whether a server has an account of a person; True if its accounts file cannot be read."""
     try:
         return any(each.kind is UserClass.HUMAN for each in scene.accounts(server).accounts.values())
     except (OSError, ValueError):
@@ -234,7 +241,7 @@ def _verb(group: Sequence[AgentExposure], one: str, several: str) -> str:
 
 
 def check_trust(scene: Inventory) -> Iterator[Finding]:
-    """Report agents without a rule for who may answer their questions."""
+    """Report agents without the setting ``trust``, which says who may answer their questions."""
     files: dict[Path, list[AgentExposure]] = {}
     for worker in list_workers(scene):
         files.setdefault(worker.file, []).append(worker)
@@ -258,7 +265,7 @@ def check_trust(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_boundary(scene: Inventory) -> Iterator[Finding]:
-    """Report the files and networks that each agent with a model can reach."""
+    """Report which files and networks each agent with a model can reach."""
     for worker in list_workers(scene):
         if worker.backend == SCRIPTED or worker.user is not None:
             continue
@@ -277,7 +284,7 @@ def check_boundary(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_sandboxes(scene: Inventory) -> Iterator[Finding]:
-    """Report agents whose sandbox cannot be made; they do not start."""
+    """Report agents that cannot start because their sandbox cannot be made."""
     for agent in scene.agents:
         try:
             selection.check(agent, backend(agent.agent))
@@ -309,7 +316,7 @@ def _reach(scene: Inventory, worker: AgentExposure) -> str:
 
 
 def _reach_inside(worker: AgentExposure) -> str:
-    """Return, as a phrase, the folders and hosts that an agent's sandbox lets it reach."""
+    """Return, as a phrase, the folders and hosts that an agent's sandbox lets the agent reach."""
     places = [worker.directory, *worker.sandbox.read, *worker.sandbox.write]
     rules: list[str] = []
     if worker.sandbox.network == "on":

@@ -67,7 +67,7 @@ def check_writable(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_disk_kind(scene: Inventory) -> Iterator[Finding]:
-    """Report data on network file systems."""
+    """Report folders with our data that are on network file systems."""
     try:
         mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -77,7 +77,10 @@ def check_disk_kind(scene: Inventory) -> Iterator[Finding]:
 
 
 def judge_disk_kind(place: Path, mounts: str) -> Iterator[Finding]:
-    """Report the folder ``place`` if it is on a network file system; ``mounts``: /proc/mounts."""
+    """Report the folder ``place`` if it is on a network file system.
+
+    ``mounts``: the contents of /proc/mounts.
+    """
     rows = [line.split() for line in mounts.splitlines()]
     around = [(row[1], row[2]) for row in rows if len(row) > 2 and place.is_relative_to(_unescaped(row[1]))]
     name = max(around, key=lambda each: len(each[0]), default=("", ""))[1]
@@ -90,7 +93,7 @@ def judge_disk_kind(place: Path, mounts: str) -> Iterator[Finding]:
 
 
 def check_size(scene: Inventory) -> Iterator[Finding]:
-    """Report servers whose data takes very much disk space."""
+    """Report servers whose data folder is very large."""
     for server in scene.servers:
         folder = server.config.data_dir
         used = sum(each.status.st_size for each in walk(folder))
@@ -103,13 +106,13 @@ def check_size(scene: Inventory) -> Iterator[Finding]:
 
 
 def _places(scene: Inventory) -> list[Path]:
-    """Return those of the home and data folders that exist."""
+    """Return the home folder and the data folders of all servers, as far as they exist."""
     every = [scene.home, *(server.config.data_dir for server in scene.servers)]
     return [place for place in dict.fromkeys(every) if place.is_dir()]
 
 
 def _disks(scene: Inventory) -> list[Path]:
-    """Return one of the home and data folders for each disk that they are on."""
+    """Return one folder for each disk that the home folder and the data folders are on."""
     return list({place.stat().st_dev: place for place in reversed(_places(scene))}.values())
 
 
@@ -123,7 +126,7 @@ _OURS = ("data", "inbox", "log", "run", "secrets", "tls", "team")
 
 
 def check_home(scene: Inventory) -> Iterator[Finding]:
-    """Report a home folder that is missing or has wrong permissions."""
+    """Report a culture home folder that is missing or has wrong permissions."""
     try:
         status = scene.home.stat()
     except FileNotFoundError:
@@ -201,7 +204,7 @@ def _with_secrets() -> Iterator[Path]:
 
 
 def check_others(scene: Inventory) -> Iterator[Finding]:
-    """Report files without secrets that other users can read although they should not."""
+    """Report files without secrets that other users may access although they should not."""
     secret = set(_secret_files(scene))
     readable = [each for each in scene.entries if _is_open(each, scene.home) and each.path not in secret]
     if readable:
@@ -224,7 +227,7 @@ def _is_open(entry: FileEntry, home: Path) -> bool:
 
 
 def check_owners(scene: Inventory) -> Iterator[Finding]:
-    """Report files of another user, as `sudo culture …` leaves them."""
+    """Report files in the home folder that are another user's, as `sudo culture …` makes them."""
     foreign = [each.path for each in scene.entries[1:] if each.status.st_uid != os.geteuid()]
     if foreign and scene.entries[0].status.st_uid == os.geteuid():
         yield _foreign(foreign, scene.home)
@@ -276,7 +279,7 @@ _PID = re.compile(r'"pid": ?(\d+)|^(\d+)\s*$')
 
 
 def check_notes(scene: Inventory) -> Iterator[Finding]:
-    """Report pid files whose process is gone, or which another process holds."""
+    """Report pid files of processes that are gone, and pid files locked by another process."""
     for file in sorted((scene.home / "run").glob("*.pid")):
         if file.is_symlink():
             yield warning(f"{display_path(file)} is a symlink", "culture never makes one", f"rm {display_path(file)}")

@@ -54,7 +54,7 @@ _SPEAKS_TIME = (Numeric.RPL_TIME.code, Numeric.ERR_NOTREGISTERED.code, "ERROR")
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """Result of a test connection to an address."""
+    """Result of a test connection: whether an IRC server answers, its certificate and its clock."""
 
     failure: str = ""
     """Why there is no connection, or no TLS."""
@@ -71,10 +71,10 @@ class ProbeResult:
 
 
 def probe(host: str, port: int, tls: bool, patience: float = PROBE_PATIENCE, *, user: str | None = None) -> ProbeResult:
-    """Connect to an address, ask for the server's time, and disconnect without registering.
+    """Make a test connection to an IRC server: ask for its time, without registering.
 
-    ``tls``: connect with TLS. ``patience``: limit in seconds. ``user``: a user besides the current one who may run
-    the server.
+    ``tls``: connect with TLS. ``patience``: limit in seconds. ``user``: a user besides the current one who may run the
+    server.
     """
     deadline = time.monotonic() + patience
     try:
@@ -159,7 +159,7 @@ class Needed:
 
 
 def needed_programs(agents: Iterable[AgentConfig], teams: Iterable[TeamConfig]) -> list[Needed]:
-    """Return the backends that agents and teams use, each with its programs and users.
+    """Return the backends that agents and teams use, each with its programs and its users.
 
     Backends without a program, and agents with a command of their own, are left out.
     """
@@ -195,7 +195,7 @@ class FileEntry:
 
 
 def walk(folder: Path) -> list[FileEntry]:
-    """Return a folder and everything in it, at most MOST entries; empty if it does not exist."""
+    """Return a folder and everything in it, at most 50,000 entries; empty if it does not exist."""
     try:
         entries = [FileEntry(folder, folder.lstat())]
     except FileNotFoundError:
@@ -227,14 +227,14 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A server of this home folder, as it runs, or as it is configured if it does not run."""
+    """A server of this home folder: as it runs, or as it is configured if it does not run."""
 
     config: ServerConfig
     note: pid_file.ServerNote | None
 
     @property
     def listeners(self) -> list[tuple[Listen, str, int]]:
-        """The listeners of this server, with host and port by which this machine reaches each."""
+        """The listeners of the server, each with the host and port by which this machine reaches it."""
         planned = [(each.host, each.port) for each in self.config.listen]
         places = self.note.addresses if self.note else planned
         pairs = zip(self.config.listen, places, strict=False)
@@ -252,7 +252,7 @@ class Inventory:
 
     @cached_property
     def entries(self) -> list[FileEntry]:
-        """Every file and folder in the home folder of culture, up to a limit."""
+        """Every file and folder in culture's home folder, up to a limit."""
         return walk(self.home)
 
     @cached_property
@@ -270,7 +270,7 @@ class Inventory:
 
     @property
     def problems(self) -> list[Problem]:
-        """The errors in culture.yaml, agents.yaml and the team files."""
+        """The errors in culture.yaml, agents.yaml and the files of teams."""
         teams = [problem for _, problems in self._teams for problem in problems]
         return [*self._configured[1], *self._agents[1], *teams]
 
@@ -299,7 +299,7 @@ class Inventory:
 
     @cached_property
     def servers(self) -> list[LocalServer]:
-        """The servers that run, and the one that culture.yaml describes."""
+        """The servers that run, and the server in culture.yaml."""
         servers = {}
         for name in pid_file.all_running():
             note = pid_file.running(name)
@@ -312,7 +312,7 @@ class Inventory:
 
     @cached_property
     def daemons(self) -> dict[str, daemons.DaemonNote]:
-        """Note in the pid file of each running daemon (pid, socket, version), by the agent's nick."""
+        """What the pid file of each running daemon says (pid, socket, version), by the agent's nick."""
         return daemons.all_running()
 
     @cached_property
@@ -330,7 +330,7 @@ class Inventory:
     def links(self, server: LocalServer) -> list[LinkConfig]:
         """Return the links configured for a server, from culture.yaml and the link file.
 
-        UnreadableBook is raised if the link file cannot be read, Misfit if the links do not fit the server.
+        UnreadableBook is raised if the link file cannot be read, Misfit if the links are invalid for the server.
         """
         file = book.path_of(server.config)
         try:
@@ -349,14 +349,14 @@ class Inventory:
             return []
 
     def accounts(self, server: LocalServer) -> AccountFileContents:
-        """Return the accounts of a server, read without changing the mode of the accounts file."""
+        """Return the accounts of a server; reading them does not change the mode of the file."""
         try:
             return account_file.parse(server.config.accounts_file.read_bytes())
         except FileNotFoundError:
             return account_file.empty()
 
     def probe(self, host: str, port: int, tls: bool) -> ProbeResult:
-        """Return the result of a test connection to an address, which is made only once."""
+        """Return the result of a test connection to an IRC server, which is made only once."""
         key = (host, port, tls)
         with self._lock:
             turn = self._probing.setdefault(key, threading.Lock())

@@ -27,7 +27,7 @@ _SOCK_DIAG = 4
 
 
 def check_descriptors(scene: Inventory) -> Iterator[Finding]:
-    """Report a low limit of open files; a server uses as many as it may."""
+    """Report a low limit of open files; a server needs one for each connection."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < _WANTED:
         say = error if most < _NEEDED else warning
@@ -70,7 +70,7 @@ _WRONG = 300.0
 
 
 def check_server_clocks(scene: Inventory) -> Iterator[Finding]:
-    """Report servers whose clock differs from ours."""
+    """Report servers whose clock differs from the clock of this machine."""
     for name, (host, port, tls) in sorted(_other_servers(scene).items()):
         ahead = scene.probe(host, port, tls).ahead
         if ahead is None or abs(ahead) < _ODD:
@@ -84,7 +84,7 @@ def check_server_clocks(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_file_times(scene: Inventory) -> Iterator[Finding]:
-    """Report files that were written in the future."""
+    """Report files in the home folder whose time is in the future."""
     latest = max(scene.entries, key=lambda each: each.status.st_mtime, default=None)
     if latest is not None and latest.status.st_mtime > time.time() + _WRONG:
         ahead = latest.status.st_mtime - time.time()
@@ -118,7 +118,10 @@ def check_python(scene: Inventory) -> Iterator[Finding]:
 
 
 def judge_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: frozenset[str]) -> Iterator[Finding]:
-    """Report versions of Python and SQLite, or SQLite compile options, that may cause trouble."""
+    """Report versions of Python and SQLite, or SQLite compile options, that may cause trouble.
+
+    ``options``: the compile options that SQLite has.
+    """
     if python[:2] > TRIED:
         yield hint(
             f"Python {_dotted(python)} is newer than what was tried ({_dotted(TRIED)})",
@@ -168,7 +171,7 @@ def check_skills(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_package(scene: Inventory) -> Iterator[Finding]:
-    """Report processes that run another version than the installed one."""
+    """Report processes of ours that run another version than the installed one."""
     installed = installed_version()
     if installed not in (None, __version__):
         yield warning(
@@ -219,7 +222,7 @@ _SHARED = stat.S_IWGRP | stat.S_IWOTH
 
 
 def check_socket_folder(scene: Inventory) -> Iterator[Finding]:
-    """Report a wrong XDG_RUNTIME_DIR, where sockets are made."""
+    """Report a wrong XDG_RUNTIME_DIR, the folder in which daemons make their sockets."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if not runtime:  # sockets are in the home folder then
         return
@@ -273,7 +276,7 @@ def check_socket_lengths(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_sockets(scene: Inventory) -> Iterator[Finding]:
-    """Report sockets that are missing, foreign, open to others or dead."""
+    """Report daemons' Unix sockets that are missing, another user's, open to others or dead."""
     nicks = {agent.nick for agent in scene.agents} | scene.daemons.keys()
     ours = {path: nick for nick in nicks if (path := _socket_of(nick)) is not None}
     sockets = {**{path: "" for path in paths.agent_sockets() if path.lstat().st_uid == os.geteuid()}, **ours}

@@ -44,7 +44,7 @@ def check_answering(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_held_ports(scene: Inventory) -> Iterator[Finding]:
-    """Report ports that our programs dial and another user of this machine holds."""
+    """Report ports that our programs connect to and on which another user's program listens."""
     users: dict[tuple[str, int], set[str]] = {}
     for user, address in _dialled_addresses(scene):
         if not address.tls and address.fingerprint is None and is_loopback(address.host):
@@ -57,7 +57,7 @@ def check_held_ports(scene: Inventory) -> Iterator[Finding]:
 
 
 def _dialled_addresses(scene: Inventory) -> Iterator[tuple[str, ServerAddress]]:
-    """Yield each address that our programs connect to, after a phrase that names the program."""
+    """Yield a phrase that names a program of ours, and an address that the program connects to."""
     if scene.settings is not None and scene.settings.agents:
         yield "the agents", scene.settings.server
     for team in scene.teams:
@@ -103,7 +103,7 @@ def _not_running(server: LocalServer, scene: Inventory) -> Iterator[Finding]:
 
 
 def _blocked(host: str, port: int) -> str:
-    """Return why no server could listen at this address, or "" if one could."""
+    """Return why no server could listen at a host and port, or "" if one could."""
     try:
         addresses = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except OSError as wrong:
@@ -119,7 +119,7 @@ def _blocked(host: str, port: int) -> str:
 
 
 def check_exposure(scene: Inventory) -> Iterator[Finding]:
-    """Report servers that others can reach without TLS or logins."""
+    """Report servers that other machines can reach without TLS or logins."""
     for server in scene.servers:
         config = server.config
         wide = [each for each in config.listen if not each.is_loopback]
@@ -146,7 +146,7 @@ def check_exposure(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_agents_address(scene: Inventory) -> Iterator[Finding]:
-    """Report agents whose configured server address is wrong."""
+    """Report agents for which agents.yaml has a wrong server address."""
     settings = scene.settings
     if settings is None or not settings.agents:
         return
@@ -178,7 +178,7 @@ def check_agents_address(scene: Inventory) -> Iterator[Finding]:
 
 
 def _check_listener(scene: Inventory, server: LocalServer, address: ServerAddress) -> Iterator[Finding]:
-    """Report how a listener differs from what the agents expect: TLS, WebSocket, nick prefix.
+    """Report how a listener differs from what agents.yaml says: TLS, WebSocket, nick prefix.
 
     ``address``: that of the agents' server in agents.yaml, at which ``server`` listens.
     """
@@ -253,7 +253,7 @@ def _check_key(tls: Tls) -> Iterator[Finding]:
 
 
 def check_shown_certificates(scene: Inventory) -> Iterator[Finding]:
-    """Report servers that still use a certificate whose file was replaced."""
+    """Report servers that still use a certificate whose file has been replaced."""
     for server in scene.servers:
         for listener, host, port in server.listeners if server.note else ():
             if listener.tls is None:
@@ -271,7 +271,7 @@ def check_shown_certificates(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_pinned_fingerprints(scene: Inventory) -> Iterator[Finding]:
-    """Report a fingerprint in agents.yaml that is not the server's."""
+    """Report a certificate fingerprint in agents.yaml that is not the server's."""
     settings = scene.settings
     if settings is None or settings.server.fingerprint is None:
         return
@@ -288,7 +288,7 @@ def check_pinned_fingerprints(scene: Inventory) -> Iterator[Finding]:
 
 
 def _configured_fingerprint(server: LocalServer | None, port: int) -> str | None:
-    """Return the fingerprint of the certificate file for the server's TLS listener at ``port``.
+    """Return the fingerprint of the certificate file for a server's TLS listener at ``port``.
 
     None if there is no such listener or the file cannot be read.
     """
@@ -319,7 +319,10 @@ def check_link_file(scene: Inventory) -> Iterator[Finding]:
 
 
 def check_link_secrets(scene: Inventory) -> Iterator[Finding]:
-    """Report links whose secret is short, used by several links, or not finished rotating."""
+    """Report links whose secret is short or used by several links, or still has a former one.
+
+    The former secret stays valid until `culture mesh rotate --finish`.
+    """
     for server in scene.servers:
         same = defaultdict(list)
         for link in scene.good_links(server):
@@ -350,7 +353,7 @@ def _check_link_secret(link: LinkConfig) -> Iterator[Finding]:
 
 
 def check_peer_certificates(scene: Inventory) -> Iterator[Finding]:
-    """Report peers that show another certificate than their link expects."""
+    """Report peers whose certificate is not the one that their link is configured for."""
     for server in scene.servers:
         for link in scene.good_links(server):
             if link.endpoint is None or link.fingerprint is None:

@@ -19,13 +19,16 @@ class FindingSeverity(StrEnum):
 
     @property
     def weight(self) -> int:
-        """Rank of this severity, by which severities are compared; a worse one has a higher rank."""
+        """Rank by which severities are compared; a worse severity has a higher rank."""
         return list(FindingSeverity).index(self)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a check found; it never contains a secret."""
+    """One thing that a check of the doctor found; it never contains a secret.
+
+    ``what``: the fact. ``why``: why it matters. ``next``: what to do. ``mend``: a function that repairs it, for --fix.
+    """
 
     severity: FindingSeverity
     what: str
@@ -71,7 +74,7 @@ PATIENCE = 8.0
 
 @dataclass(frozen=True, slots=True)
 class DoctorCheck:
-    """A check of the doctor: its function and its name, ``area.subject``."""
+    """A check of the doctor: its name (``area.subject``) and the function that yields findings."""
 
     name: str
     title: str
@@ -80,27 +83,27 @@ class DoctorCheck:
 
     @property
     def area(self) -> str:
-        """The part of this check's name before the dot, under which its findings are printed."""
+        """The part of the check's name before the dot, under which its findings are printed."""
         return self.name.partition(".")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """A check and what it found."""
+    """A check of the doctor, and the findings of its run."""
 
     check: DoctorCheck
     findings: tuple[Finding, ...]
 
     @property
     def worst(self) -> FindingSeverity:
-        """The worst severity among the findings of this check; ok without findings."""
+        """The worst severity among the check's findings; ok without findings."""
         return max((each.severity for each in self.findings), key=lambda each: each.weight, default=FindingSeverity.OK)
 
 
 def run_checks(checks: Sequence[DoctorCheck], scene: Inventory, patience: float = PATIENCE) -> list[CheckOutcome]:
     """Run the checks in parallel; return their outcomes in the order of ``checks``.
 
-    A check that takes more than ``patience`` seconds gets a finding that says so.
+    ``scene``: what they look at. A check that takes more than ``patience`` seconds gets a finding that says so.
     """
     findings: dict[str, tuple[Finding, ...]] = {}
     threads = [threading.Thread(target=_look, args=(check, scene, findings), daemon=True) for check in checks]
@@ -141,7 +144,7 @@ def _unfinished(check: DoctorCheck, patience: float) -> Finding:
 
 
 def repair(outcome: CheckOutcome) -> CheckOutcome:
-    """Run the repairs of a check's findings that have one; return the outcome afterwards."""
+    """Repair the findings of a check that can be repaired; return the outcome afterwards."""
     return replace(outcome, findings=tuple(map(_repair, outcome.findings)))
 
 

@@ -102,7 +102,8 @@ def _excess(
 def _count(store: Store, what: Excess) -> int:
     """Return how many history entries pruning would remove.
 
-    ``what``: a place, and the time before which its entries would go.
+    ``what``: a place (channel, or None for private conversations) and the time before which its entries would be
+    removed.
     """
     number = 0
     for each in store.everything(what.place):
@@ -135,9 +136,9 @@ def _removed(store: Store, what: Excess, bar: Progress) -> Iterator[int]:
 
 
 def _patiently(store: Store, place: str | None, before: int) -> int:
-    """Remove the entries of a place before position ``before``; return how many.
+    """Remove the history entries of a place before a position; return how many were removed.
 
-    It is tried again while the server writes. ``place`` None: all places.
+    ``place``: a channel, None for private conversations. It tries again while the server writes.
     """
     for _ in range(_TRIES):
         try:
@@ -152,7 +153,10 @@ _PATIENCE = 60.0  # seconds for one channel
 
 
 class SearchQuery(NamedTuple):
-    """Query of the history: words, channels, time and number of results."""
+    """A query of the history: words, channels (none: all), time, and number of results.
+
+    ``private``: search private conversations too. ``since``: microseconds since 1970.
+    """
 
     text: str
     channels: list[str]
@@ -191,7 +195,7 @@ def search(
 
 
 def _found(history: OpenHistory, question: SearchQuery) -> list[Kept]:
-    """Return the newest entries that match the query, sorted oldest first."""
+    """Return the newest history entries that match the query, sorted oldest first."""
     parsed, limit = query(question.text), question.limit
     places = [history.place(channel) for channel in question.channels] or _channels(history)
     results: list[Kept] = []
@@ -207,7 +211,7 @@ def _channels(history: OpenHistory) -> list[str]:
 
 
 def _private(history: OpenHistory, question: SearchQuery) -> Iterator[Kept]:
-    """Yield the private messages that match the query.
+    """Yield the private messages in the history that match the query.
 
     Private conversations have no index, so every entry of the history is read.
     """
@@ -255,7 +259,7 @@ def shown_gap(gap: Gap) -> str:
 
 
 def _exact(fact: Stats | Gap) -> dict[str, object]:
-    """Return the fields of a statistic or a gap for --json, with times in ISO 8601."""
+    """Return a statistic or a gap of the history as a dict for --json, with times in ISO 8601."""
     return {key: format_exact_time(value) if key in _TIMES else value for key, value in fact._asdict().items()}
 
 

@@ -67,9 +67,9 @@ def as_json(entry: Entry) -> str:
 
 
 class TranscriptWriter:
-    """Formats history entries like the logs of the IRC client weechat.
+    """Formats history entries as text, like the logs of the IRC client weechat.
 
-    ``with_place``: each line also has the channel or conversation.
+    ``with_place``: begin each line with the channel or conversation.
     """
 
     def __init__(self, with_place: bool) -> None:
@@ -101,7 +101,10 @@ class Format(StrEnum):
 
 
 class Part(NamedTuple):
-    """The part of a history to export: places (none: all channels), private messages, times."""
+    """The part of a history to export: channels (none: all), private messages, times.
+
+    ``since``, ``until``: microseconds since 1970; ``until`` None: no end.
+    """
 
     places: list[str]
     private: bool
@@ -110,11 +113,11 @@ class Part(NamedTuple):
 
     @property
     def only(self) -> str | None:
-        """The only channel that the part includes; None if it includes more."""
+        """The only channel that is to be exported; None if there are several, or private messages."""
         return self.places[0] if len(self.places) == 1 and not self.private else None
 
     def has(self, each: Kept) -> bool:
-        """Whether a history entry is in the part to export, by its place and time."""
+        """Whether a history entry is to be exported, by its channel or conversation and its time."""
         if time_of(each.position) < self.since:
             return False
         return self.private if is_private(each) else not self.places or each.entry.place in self.places
@@ -160,7 +163,7 @@ def _wanted(history: OpenHistory, part: Part, bar: Progress) -> Iterator[Kept]:
 def _target(path: Path | None) -> Iterator[TextIO]:
     """Yield the output to write to: standard output, or for a path a new file with mode 600.
 
-    The file is deleted if writing fails; the command ends if it existed before.
+    The file is deleted if writing fails. The command ends if the file exists.
     """
     if path is None:
         with open(os.dup(sys.stdout.fileno()), "w", encoding="utf-8", errors="backslashreplace") as out:

@@ -21,7 +21,10 @@ _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 class OpenHistory(NamedTuple):
-    """An open history; ``path`` is its SQLite file, or None for PostgreSQL."""
+    """An open history of a server; ``where`` names it for people.
+
+    ``path``: its SQLite file, None for PostgreSQL.
+    """
 
     store: Store
     where: str
@@ -29,7 +32,7 @@ class OpenHistory(NamedTuple):
 
     @property
     def size(self) -> int | None:
-        """Size of the history's file and its journal in bytes; None with PostgreSQL."""
+        """Size of the history's SQLite file and its journal in bytes; None with PostgreSQL."""
         if self.path is None:
             return None
         files = (self.path, self.path.with_name(f"{self.path.name}-wal"))
@@ -37,16 +40,19 @@ class OpenHistory(NamedTuple):
 
     @property
     def schema(self) -> int | None:
-        """Version of the history file's schema; None with PostgreSQL."""
+        """Version of the schema of the history's SQLite file; None with PostgreSQL."""
         return None if self.path is None else _schema(self.path)
 
     def entries(self, place: str | None = None) -> int:
-        """Return the number of history entries in a place; None as ``place`` means everywhere."""
+        """Return the number of history entries of a channel; None: of all places.
+
+        ``place``: the channel in lower case.
+        """
         counted = (each for each in self.store.stats() if place is None or fold(each.name) == place)
         return sum(each.messages + each.events for each in counted)
 
     def place(self, channel: str) -> str:
-        """Return the name under which the history stores a channel.
+        """Return the name under which the history stores a channel: the channel in lower case.
 
         The command ends if nothing is stored about the channel.
         """
@@ -59,7 +65,10 @@ class OpenHistory(NamedTuple):
 
 @contextmanager
 def open_history(choices: Choices) -> Iterator[OpenHistory]:
-    """Yield the history of the selected server; the command ends if it cannot be opened."""
+    """Yield the history of the server that the options select.
+
+    The command ends if it cannot be opened.
+    """
     settings = with_running_options(choices).load().config
     folder = settings.data_dir / "history"
     path = folder / FILE if settings.history.store == "sqlite" else None

@@ -35,7 +35,7 @@ from culture.protocol.names import fold, short_name
 def peer_command(settings: ServerConfig, link: LinkConfig, secret: Path) -> str:
     """Return the command to type on the other server, so that it has the same link.
 
-    ``secret``: file with the link's secret.
+    ``settings``: those of this server. ``secret``: file with the link's secret.
     """
     door = _door(settings, link)
     words = ["culture", "mesh", "link", settings.name]
@@ -59,9 +59,9 @@ def peer_command(settings: ServerConfig, link: LinkConfig, secret: Path) -> str:
 
 
 def rotation_commands(settings: ServerConfig, link: LinkConfig, secret: Path | None) -> str:
-    """Return instructions that finish a change of a link's secret on both servers.
+    """Return instructions that finish the change of a link's secret, on both servers.
 
-    ``secret``: file with the new secret, if there is one.
+    ``settings``: those of this server. ``secret``: file with the new secret, None if it is in no file.
     """
     there = ["culture", "mesh", "rotate", settings.name, "--secret-file", str(secret or "FILE")]
     return "\n".join(
@@ -78,7 +78,7 @@ def rotation_commands(settings: ServerConfig, link: LinkConfig, secret: Path | N
 def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
     """Return the listener to which the other server of a link would connect; None if none fits.
 
-    One with TLS is preferred, unless the link uses none.
+    A listener with TLS is preferred, unless the link does not use TLS.
     """
     plain = [each for each in settings.listen if each.tls is None and not each.websocket]
     encrypted = [each for each in settings.listen if each.tls is not None and not each.websocket]
@@ -87,7 +87,7 @@ def _door(settings: ServerConfig, link: LinkConfig) -> Listen | None:
 
 
 def _address(door: Listen | None) -> str:
-    """Return host:port of a listener for use on another machine; HOST or PORT if unknown."""
+    """Return ``host:port`` of a listener, for use on another machine; HOST or PORT if unknown."""
     if door is None:
         return "HOST:PORT"
     host = door.host if door.is_loopback else "HOST"

@@ -95,7 +95,7 @@ class InviteCode:
         return code
 
     def _verify(self) -> None:
-        """Raise an error if a field is invalid.
+        """Raise ValueError if a field is invalid.
 
         Anybody can make a code, and its fields are printed and stored.
         """
@@ -110,7 +110,7 @@ class InviteCode:
 
 
 def _decoded(data: str) -> bytes:
-    """Return the bytes in the letters of an invitation code after ``inv1_``.
+    """Return the bytes that the part of an invitation code after ``inv1_`` encodes.
 
     ValueError is raised if the checksum does not match.
     """
@@ -269,9 +269,10 @@ def _seconds(text: str) -> float:
 
 
 def _check_machine(settings: ServerConfig, peer: str | None, trust: dict[str, object]) -> None:
-    """End the command if the invited server could not link with these settings.
+    """End the command if the invited server could not be linked with these settings.
 
-    ``peer``: its name, None for any server. ``trust``: the link's settings for trust and channels.
+    ``settings``: those of this server. ``peer``: name of the invited server, None for any. ``trust``: the link's
+    settings for trust and channels.
     """
     link_config({"name": peer or "anybody", "secret": "x" * 32, **trust})
     if peer is not None and short_name(fold(peer)) in links_of(settings):
@@ -293,7 +294,7 @@ def _check_person(settings: ServerConfig, person: str, others: list[object]) -> 
 
 
 def _create_link_file(settings: ServerConfig) -> None:
-    """Create the link file if it is missing, and wait until a running server has noticed it."""
+    """Create a server's link file if it is missing, and wait until a running server has seen it."""
     path = book.path_of(settings)
     if path.exists():
         return
@@ -303,9 +304,9 @@ def _create_link_file(settings: ServerConfig) -> None:
 
 
 def _reachable_listener(settings: ServerConfig, address: str | None) -> tuple[Listen, str]:
-    """Return the listener for the invited, and the address at which they reach it.
+    """Return the listener that an invited server or person can use, and its address for them.
 
-    ``address``: what the person gave for --address. The command ends if there is no safe one.
+    ``address``: the value of --address, or None. The command ends if no listener is safe to use.
     """
     doors = _doors(settings)
     encrypted = sorted((each for each in doors if each[0].tls is not None), key=lambda each: is_loopback(each[0].host))
@@ -334,7 +335,7 @@ def _doors(settings: ServerConfig) -> list[tuple[Listen, int]]:
 
 
 def _outgoing_address() -> str:
-    """Return the IPv4 address with which this machine reaches others; 127.0.0.1 if none."""
+    """Return the IPv4 address of this machine in its network; 127.0.0.1 if there is none."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect(_ANYWHERE)
@@ -352,7 +353,10 @@ def _listener_steps(host: str) -> str:
 
 
 def _print_page_link(settings: ServerConfig, person: str, key: str) -> None:
-    """Print a link by which a person accepts an invitation in a browser, if the web page runs."""
+    """Print a link by which a person accepts an invitation in a browser, if the web page runs.
+
+    ``person``: the account's name. ``key``: the invitation's one-time key.
+    """
     # Takes long to load, and only this needs it.
     note = import_module("culture.cli.web.process").running(settings.name)
     if note is not None and note.url:

@@ -46,7 +46,10 @@ from culture.transport.one_shot import RequestDeclined, ask_once
 
 
 def store_login(code: InviteCode, nick: str, token: str) -> str:
-    """Store the token of the new account; return a text for people on how to connect."""
+    """Store the token of a new account; return a text for people on how to connect.
+
+    ``code``: the accepted invitation. ``nick``: the account's nick.
+    """
     _keep(nick, token)
     return "\n".join(
         [
@@ -67,7 +70,7 @@ def _keep(nick: str, token: str) -> None:
 def _command_line(code: InviteCode, nick: str) -> list[str]:
     """Return lines for people on how to use `culture say` with the server that invited them.
 
-    agents.yaml is written with that server if there is no such file.
+    If there is no agents.yaml, one is written that names this server.
     """
     host, port = endpoint(code.address)
     address = {"name": code.server, "host": host, "port": port}
@@ -149,9 +152,10 @@ def join(
 
 
 def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, channel: list[str] | None) -> LinkConfig:
-    """Return the link that an invitation makes, before its one-time key is used.
+    """Return the link that an invitation would make; its one-time key is not used yet.
 
-    The command ends if the invitation, ``trust`` or ``channel`` do not fit this server.
+    ``settings``: those of this server. ``trust``, ``channel``: values of the options. The command ends if the
+    invitation or an option does not fit this server.
     """
     if short_name(fold(code.server)) in links_of(settings):
         fail(f"{code.server} is linked already; `culture mesh unlink {code.server}` removes that link first")
@@ -171,7 +175,10 @@ def _intended(settings: ServerConfig, code: InviteCode, trust: Trust | None, cha
 def _checked_link(
     settings: ServerConfig, fields: dict[str, str], trust: Trust | None, channel: list[str] | None
 ) -> LinkConfig:
-    """Return a link with these fields, trust and channels; end the command if it is invalid."""
+    """Return a link with these fields, trust and channels; end the command if it is invalid.
+
+    ``settings``: those of this server. ``fields``: name, address, secret and fingerprint of the link.
+    """
     link = link_config({**{key: value for key, value in fields.items() if value}, **trust_settings(trust, channel)})
     try:
         book.check(settings, [*links_of(settings).values(), link])
@@ -212,7 +219,10 @@ def _join_person(code: InviteCode, from_stdin: bool) -> None:
 
 
 def _is_valid_login(code: InviteCode, nick: str, token: str) -> bool:
-    """Whether nick and token, sent by a foreign server, are safe as file name and file content."""
+    """Whether a nick and a token that a foreign server sent are safe as file name and contents.
+
+    ``code``: the invitation, for whose person the nick must be.
+    """
     own = (fold(code.name), fold(f"{short_name(code.server)}-{code.name}"))
     return valid_nick(nick, _LONGEST_NICK) and fold(nick) in own and _TOKEN.fullmatch(token) is not None
 

@@ -58,7 +58,7 @@ _CONSEQUENCE = {
 def describe_trust(trust: str, channels: Collection[str], name: str) -> str:
     """Return sentences for people: what a trust level allows, and how to choose a lower one.
 
-    ``name``: the server at the other end.
+    ``name``: the server at the other end of the link.
     """
     text = f"Trust {trust}: {_CONSEQUENCE[Trust(trust)].format(channels=', '.join(channels))}."
     if trust != Trust.FULL:
@@ -70,8 +70,9 @@ def describe_trust(trust: str, channels: Collection[str], name: str) -> str:
 def ask_trust(trust: Trust | None, channels: list[str] | None, whose: str) -> Trust | None:
     """Return the trust level of the option, or else what the person at the terminal chooses.
 
-    ``whose``: the server at the other end. None if only channels are given, for level restricted. The command ends
-    if there is no terminal to ask at.
+    ``trust``, ``channels``: values of the options. ``whose``: name of the server at the other end of the link. If only
+    channels are given, None is returned, which stands for level restricted. The command ends if there is no terminal to
+    ask at.
     """
     if trust is not None or channels:
         return trust
@@ -98,12 +99,18 @@ def ask_trust(trust: Trust | None, channels: list[str] | None, whose: str) -> Tr
 
 
 def server_of(config: Path | None, name: str | None, data_dir: Path | None) -> ServerConfig:
-    """Return the configuration of the selected server, with the options it runs with."""
+    """Return the configuration of the server that the options select.
+
+    For a running server, the options with which it was started apply too.
+    """
     return with_running_options(require_clear_choice(Choices(config, name=name, data_dir=data_dir))).load().config
 
 
 def settings_of(config: Path | None, name: str | None, data_dir: Path | None) -> ServerConfig:
-    """Return the configuration of the selected server; end the command if it cannot have links."""
+    """Return the configuration of the server that the options select.
+
+    The command ends if that server cannot have links.
+    """
     settings = server_of(config, name, data_dir)
     if settings.nick_prefix != "required":
         fail("links need nick_prefix: required, since nicks are unique in the mesh by their prefix")
@@ -129,18 +136,21 @@ def find_link(settings: ServerConfig, peer: str) -> LinkConfig:
 
 
 def with_link(entries: Entries, link: LinkConfig) -> Entries:
-    """Return the contents of the link file with a link added, or replaced if it was there."""
+    """Return the contents of the link file with ``link`` added, or replaced if it was there."""
     return Entries({**entries.links, link.short_name: link}, entries.unlinked - {link.short_name})
 
 
 def without_link(entries: Entries, name: str) -> Entries:
-    """Return the contents of the link file without a link, marked as removed if in culture.yaml."""
+    """Return the contents of the link file without the link ``name``, and marked as removed.
+
+    The mark also removes a link that is in culture.yaml.
+    """
     links = {key: link for key, link in entries.links.items() if key != name}
     return Entries(links, entries.unlinked | {name})
 
 
 def change_links(settings: ServerConfig, change: Callable[[Entries], Entries]) -> None:
-    """Replace the contents of a server's link file by what ``change`` returns for them.
+    """Replace the contents of a server's link file by the result of ``change`` for them.
 
     The command ends, and nothing is written, if the result is invalid.
     """
@@ -173,12 +183,15 @@ def link_config(fields: dict[str, Any]) -> LinkConfig:
 
 
 def when_effective(settings: ServerConfig) -> str:
-    """Return the end of a sentence on when a change of links takes effect; "" if at once."""
+    """Return the end of a sentence that says when a change of links takes effect; "" if at once."""
     return "" if pid_file.running(settings.name) else f", once {settings.name} runs"
 
 
 def trust_settings(trust: Trust | None, channels: list[str] | None) -> dict[str, Any]:
-    """Return the fields of a link for trust and channels; only level restricted has channels."""
+    """Return the fields ``trust`` and ``channels`` of a link, from the values of the options.
+
+    Only level restricted has channels. None means that the link keeps its value.
+    """
     is_open = trust is not None and trust is not Trust.RESTRICTED
     return {"trust": trust and trust.value, "channels": channels or ([] if is_open else None)}
 
@@ -187,7 +200,7 @@ _STATES = {"waiting": "waiting for it to dial", "not running": "not linked, sinc
 
 
 def link_states(settings: ServerConfig) -> list[dict[str, Any]]:
-    """Return the state of each link as a dict, as the running server has written it.
+    """Return the state of each link as a dict, read from the running server's status file.
 
     Empty if the server does not run.
     """
@@ -200,7 +213,7 @@ def link_states(settings: ServerConfig) -> list[dict[str, Any]]:
 
 
 def idle_state(link: LinkConfig) -> dict[str, Any]:
-    """Return the state of a link, as a dict, while the server does not run."""
+    """Return the state of a link, as a dict, for a server that does not run."""
     row = {"name": link.name, "address": link.address, "trust": link.trust, "state": "not running"}
     return {**row, "channels": list(link.channels)}
 
@@ -212,7 +225,10 @@ def describe_link(link: LinkConfig) -> str:
 
 
 def describe_state(row: dict[str, Any]) -> str:
-    """Return a line on a link's state: ``thor  linked for 3h, at 10.0.0.2:6697, trust full, …``."""
+    """Return a line on a link's state: ``thor  linked for 3h, at 10.0.0.2:6697, trust full, …``.
+
+    ``row``: a dict of ``link_states`` or ``idle_state``.
+    """
     facts = [_STATES.get(row["state"], row["state"])]
     if row.get("since"):
         facts[0] += f" for {_ago(time.time() - row['since'])}"

@@ -20,14 +20,15 @@ _CONNECTING = 1.0
 
 
 def culture_command(*words: str) -> list[str]:
-    """Return the command line that runs ``culture`` with these arguments as a new process."""
+    """Return the command line that runs ``culture`` with these arguments in a new process."""
     return [sys.executable, "-m", "culture", *words]
 
 
 def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> pid_file.ServerNote:
-    """Start the server as a background process; return what its pid file says once it answers.
+    """Start a server in the background and wait until it answers; return what its pid file says.
 
-    ``options``: arguments for the new process. EndedEarly is raised if it exits before.
+    ``server``: its name. ``options``: arguments for the new process. ``launch``: the function that starts it.
+    EndedEarly is raised if the process exits before it answers, StartError if that takes too long.
     """
     log = paths.log_file(server)
     command = culture_command("server", "start", "--foreground", *options)
@@ -46,9 +47,9 @@ def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorde
 
 
 def holder(address: ServerAddress) -> PortHeld | None:
-    """Return the PortHeld error if another user of this machine listens on the server's port.
+    """Return the PortHeld error if another user's process listens at a server's address.
 
-    None if our own user does, or nobody, or if TLS proves the server's identity.
+    None if the process is ours, if there is none, or if TLS proves the server's identity.
     """
     if address.tls or address.fingerprint is not None:
         return None
@@ -67,9 +68,9 @@ def holder(address: ServerAddress) -> PortHeld | None:
 
 
 def check_server(address: ServerAddress, file: str = "agents.yaml") -> None:
-    """End the command if no server answers, or another user of this machine has its port.
+    """End the command if no server answers, or another user's process has its port.
 
-    ``file``: the file that names the address, for the error message.
+    ``address``: the server's. ``file``: the file that names it, for the error message.
     """
     if not accepts((address.host, address.port)):
         fail(
@@ -81,7 +82,7 @@ def check_server(address: ServerAddress, file: str = "agents.yaml") -> None:
 
 
 def accepts(address: tuple[str, int]) -> bool:
-    """Whether some process accepts TCP connections at an address."""
+    """Whether some process accepts TCP connections at a host and port."""
     try:
         socket.create_connection(address, timeout=_CONNECTING).close()
     except OSError:

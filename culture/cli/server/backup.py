@@ -89,7 +89,7 @@ def backup(
 
 
 def stamp(at: float) -> str:
-    """Return a time (seconds since 1970) in the form used in file names."""
+    """Return a time (seconds since 1970) as text for a file name."""
     return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at))
 
 
@@ -98,9 +98,9 @@ def _kind(settings: ServerConfig) -> str:
 
 
 def _sources(settings: ServerConfig, folder: Path, config: Path, with_tls: bool) -> Iterator[Source]:
-    """Yield the files to save; the configuration first, since a restore needs it first.
+    """Yield the files to back up; the configuration comes first, as a restore needs it first.
 
-    ``folder``: the data folder. ``with_tls``: include certificates and keys.
+    ``folder``: the data folder. ``config``: the configuration file. ``with_tls``: include certificates and keys.
     """
     if config.is_file():
         yield Source(config, CONFIG)
@@ -189,7 +189,8 @@ def _read_manifest(file: Path) -> tuple[Manifest, bytes | None]:
 def _settings(choices: Choices, config_text: bytes | None) -> tuple[ServerConfig, bool]:
     """Return the server's configuration, and whether it comes from the backup.
 
-    It does if this machine has no configuration file. ``config_text``: the file in the backup.
+    The backup's is used if this machine has no configuration file. ``config_text``: the file in the backup, None if it
+    has none.
     """
     file = choices.config or paths.server_file()
     if file.exists() or config_text is None:
@@ -206,7 +207,7 @@ def _settings(choices: Choices, config_text: bytes | None) -> tuple[ServerConfig
 def _stopped(server: str, note: pid_file.ServerNote | None) -> Iterator[None]:
     """Stop a running server during the block, and start it again, even after an error.
 
-    ``note``: what its pid file says; None if it does not run.
+    ``note``: what the server's pid file says; None if it does not run, and then nothing is done.
     """
     if note is None:
         yield
@@ -244,7 +245,7 @@ def _put_in_place(new: Unpacked, settings: ServerConfig, folder: Path, now: str)
 
 
 def _keep_revoked(new: Path, settings: ServerConfig) -> None:
-    """Revoke, in the restored accounts, those that were revoked after the backup was made.
+    """Revoke, in the restored accounts, the accounts that were revoked since the backup.
 
     ``new``: the file with the restored accounts.
     """
@@ -262,7 +263,7 @@ def _keep_revoked(new: Path, settings: ServerConfig) -> None:
 def _unused_folder(folder: Path, now: str) -> Path:
     """Return an unused path beside ``folder`` to which the former data can be moved.
 
-    ``now``: the time, as it is used in file names.
+    ``now``: the time as text for a file name.
     """
     names = (f"{folder.name}.before-{now}{further}" for further in chain([""], (f"-{number}" for number in count(2))))
     return next(path for path in map(folder.with_name, names) if not path.exists())

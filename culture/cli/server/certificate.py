@@ -19,7 +19,7 @@ _END = "-----END CERTIFICATE-----"
 
 
 def fingerprint_of(certificate: Path) -> str | None:
-    """Return the SHA-256 (hex) of the first certificate in a file; None if it has none."""
+    """Return the SHA-256 (hex) of the first certificate in a PEM file; None if it has none."""
     try:
         first = certificate.read_text(encoding="ascii").partition(_END)[0] + _END
         return sha256(ssl.PEM_cert_to_DER_cert(first[first.index("-----BEGIN") :])).hexdigest()
@@ -61,9 +61,9 @@ def cert(name: Names = None, days: Days = 825, force: Force = False) -> None:
 
 
 def _plain_port() -> int:
-    """Return the configured port of the listener without TLS; 6667 if there is none.
+    """Return the configured port of the server's listener without TLS; 6667 if there is none.
 
-    It is for the lines that are printed for culture.yaml, so that they keep the port.
+    It is used in the lines for culture.yaml that are printed, so that they keep the port.
     """
     try:
         listeners = load_server().config.listen

@@ -24,7 +24,7 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class ServerNote(ProcessNote):
-    """Note in the pid file of a running server."""
+    """The contents of a running server's pid file."""
 
     data_dir: str
     shutdown_timeout: float
@@ -41,10 +41,11 @@ class ServerNote(ProcessNote):
 
 @contextmanager
 def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[ServerNote]]:
-    """Hold the pid file as the server of that name; ``StartError`` if another process does.
+    """Hold the pid file of a server during the block, as its process.
 
-    If the block raises an exception, the contents of the file stay: from them `culture up` knows whether the server
-    was asked to stop.
+    ``options``: arguments with which it was started. ``StartError`` is raised if another process holds the file. If the
+    block raises an exception, the contents of the file stay: from them `culture up` knows whether the server was asked
+    to stop.
     """
     path, log = paths.pid_file(config.name), paths.log_file(config.name)
     note = ServerNote(
@@ -66,7 +67,10 @@ def held(config: "ServerConfig", options: Sequence[str]) -> Iterator[PidFile[Ser
 
 
 def already_running(server: str, note: ServerNote | None) -> str:
-    """Return the error message for starting a server that runs; ``note``: its pid file."""
+    """Return the error message for starting a server that runs already.
+
+    ``note``: what its pid file says, None if that cannot be read.
+    """
     pid = f" (pid {note.pid})" if note else ""
     return (
         f"{server} is running already{pid}. Look at it with `culture server status`, or use `culture server restart`."
@@ -74,7 +78,7 @@ def already_running(server: str, note: ServerNote | None) -> str:
 
 
 def running(server: str) -> ServerNote | None:
-    """Return what the pid file of a running server says; None if it does not run.
+    """Return what the pid file of a running server says; None if the server does not run.
 
     It runs only if a process holds a lock on the file.
     """
@@ -93,7 +97,7 @@ def all_running() -> list[str]:
 
 
 def end(server: str, grace: float = GRACE) -> bool | None:
-    """Stop the server and wait for its process; return whether it exited, None if none ran.
+    """Stop a server and wait; return whether its process has exited, None if it did not run.
 
     ``grace``: seconds to wait in addition to the server's own timeout.
     """

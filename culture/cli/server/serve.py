@@ -34,7 +34,8 @@ Load = Callable[[], ServerConfig]
 def serve(load: Load, *, options: Sequence[str] = ()) -> None:
     """Run a server in this process until SIGTERM or SIGINT.
 
-    ``load`` reads the configuration, at the start and on SIGHUP. ``options``: arguments with which it was started.
+    ``load`` reads the configuration, at the start and on SIGHUP. ``options``: arguments with which the server was
+    started, for its pid file.
     """
     start_logging()
     config = load()

@@ -49,7 +49,7 @@ def status(slug: Slug = None, as_json: Annotated[bool, typer.Option("--json", he
 
 
 def _show_left(worktrees: Worktrees, state: TeamState) -> None:
-    """Print the worktrees of a team that were kept because removing them could lose work."""
+    """Print the worktrees of a team that were not removed because that could lose work."""
     left = [task for task in state.tasks.values() if task.stays and worktrees.path_of(task.id).exists()]
     if left:
         typer.echo("\nWorktrees kept until you remove them (commits stay on the branch):")

@@ -28,9 +28,10 @@ from culture.wiki.queue import QueuedWiki
 
 
 def launcher(config: TeamConfig) -> Launch:
-    """Return a function that starts the daemon of a member by nick, with an account for it.
+    """Return a function that starts the daemon of a team member, given by its nick.
 
-    The account is not always on: it is present only while the daemon is connected.
+    It makes the member's account if missing. The account is not always on: the member is present only while its daemon
+    is connected.
     """
 
     def launch(nick: str) -> BackgroundProcess:
@@ -44,7 +45,7 @@ def launcher(config: TeamConfig) -> Launch:
 
 
 async def assemble(config: TeamConfig, launch: Launch | None = None) -> TeamContext:
-    """Return the parts of a team, not started: journal, members, wiki, IRC connection.
+    """Return the parts of a team, not yet started: journal, members, wiki, IRC connection.
 
     ``launch``: starts the daemon of a member, by default ``launcher(config)``.
     """
@@ -93,14 +94,17 @@ def _server_name(config: TeamConfig) -> str:
 
 
 async def _remote(config: TeamConfig) -> str | None:
-    """Return the git remote to which a team pushes: as configured, or origin; None if neither."""
+    """Return the name of the git remote to which a team pushes, or None.
+
+    It is the configured one, else ``origin`` if the project has it.
+    """
     if config.remote is not None:
         return config.remote
     return "origin" if "origin" in (await git(config.project_dir, "remote")).split() else None
 
 
 def _wiki(config: TeamConfig) -> WikiClient:
-    """Return the client of the team's wiki, which is on this machine or behind an MCP address."""
+    """Return the client of a team's wiki, which is on this machine or behind an MCP address."""
     folder = wiki_folder(config)
     if folder is None:
         try:

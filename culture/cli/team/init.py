@@ -91,9 +91,10 @@ def init(
 
 
 def _em_name(project: Path, folder: Path, address: ServerAddress) -> str:
-    """Return a name for the team's EM: the default, or a variant of it that nobody has or had.
+    """Return a name for a team's EM that no account has: the default name, or a variant of it.
 
-    ``folder``: that of the team. A team that already has an EM keeps its name.
+    ``project``: the git repository. ``folder``: the team's folder; a team that already has an EM keeps its name.
+    ``address``: the server.
     """
     if (own := read_state(folder).em) is not None:
         return own.name  # the team is older than its file

@@ -31,7 +31,7 @@ def team_slugs() -> list[str]:
 
 
 def select_team(slug: str | None) -> TeamConfig:
-    """Return the configuration of the team with this slug; the command ends if it is unknown.
+    """Return the configuration of the team with this slug; the command ends if there is none.
 
     None means the team of this folder's project, or else the only team.
     """
@@ -48,7 +48,7 @@ def orchestrator_pid(slug: str) -> int | None:
 
 
 def socket_name(slug: str) -> str:
-    """Return the name of the socket on which a team's orchestrator takes requests."""
+    """Return the name of the Unix socket on which a team's orchestrator takes requests."""
     return f"team-{slug}"
 
 
@@ -57,8 +57,8 @@ def ask_orchestrator(
 ) -> dict[str, object]:
     """Send a request to a team's orchestrator and return its answer.
 
-    ``verb``: kind of the request. ``fields``: its arguments. ``patience``: limit in seconds. The command ends if
-    the orchestrator refuses or does not run.
+    ``verb``: kind of the request. ``fields``: its arguments. ``patience``: how long to wait, in seconds. The command
+    ends if the orchestrator refuses or does not run.
     """
     try:
         answer = call(socket_name(slug), verb, fields, patience=patience)
@@ -87,7 +87,7 @@ def _default_slug() -> str:
 def teams_of_folder(folder: Path) -> list[str]:
     """Return the slugs of the teams whose project contains a folder.
 
-    For a folder in a task's worktree this is only the team with that task.
+    For a folder in a task's worktree, this is only the team that has the task.
     """
     depths: dict[str, int] = {}
     for slug in team_slugs():

@@ -59,7 +59,10 @@ def down(
 
 
 def end(slug: str) -> bool:
-    """Stop a team's orchestrator, but not the members; return whether its process has exited."""
+    """Stop a team's orchestrator, but not the members; return whether it no longer runs.
+
+    The command ends if the process does not exit in time.
+    """
     _stop(slug)
     return orchestrator_pid(slug) is None
 

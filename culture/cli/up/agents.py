@@ -38,7 +38,7 @@ _NO_AGENT = ("none", "no")
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A backend that could be used at once, with its program."""
+    """A backend that could be used at once: its name, its program, and settings for the agent."""
 
     backend: str
     program: str
@@ -68,14 +68,15 @@ def _options(backend: str, program: Found) -> dict[str, object]:
 
 
 def _may_run(backend: str) -> bool:
-    """Whether this user can run the backend; Claude Code refuses root outside of a sandbox."""
+    """Whether the current user can run a backend; Claude Code refuses root outside of a sandbox."""
     return backend != "claude" or os.geteuid() != 0 or os.environ.get("IS_SANDBOX") == "1"
 
 
 def ask_budget(what: str, option: float | None) -> float | None:
-    """Return how many dollars a day a new agent may spend: the option, or what the person types.
+    """Return how many dollars a day a new agent may spend, or None if the person wants no agent.
 
-    ``what``: a sentence about the agent, to print. None if the person wants no agent.
+    ``option``: the value of --budget; without it the person is asked, or without a terminal the default is used.
+    ``what``: a sentence about the agent, which is printed before.
     """
     if option is not None or not sys.stdin.isatty():
         return USD_PER_DAY if option is None else option
@@ -104,15 +105,17 @@ _MOST_NAMES = 100
 
 @dataclass(frozen=True, slots=True)
 class UpAgents:
-    """The agents that belong to a server, and the address at which they reach it."""
+    """The agents of agents.yaml that belong to one server, and the server's address."""
 
     server: ServerConfig
     at: ServerAddress
 
     def add_for(self, folder: Path, usd_per_day: float | None) -> str | None:
-        """Add an agent for a folder to agents.yaml, unless one works there; return its nick or None.
+        """Add an agent for a folder to agents.yaml and return its nick; None if none is added.
 
-        Without a ready backend that has a model, the scripted guide is added, once.
+        None is added if an agent works in the folder already. ``usd_per_day``: the new agent's budget, None to ask the
+        person for it. If no backend with a model can be used, or the person wants no such agent, a scripted guide is
+        added to an agents.yaml that has no agents.
         """
         settings = load()
         if self._of_folder(settings, folder) is not None or (settings.agents and _is_no_project(folder)):
@@ -133,12 +136,12 @@ class UpAgents:
         return nick
 
     def to_start(self) -> list[str]:
-        """Return the nicks of this server's agents that do not run and have a login."""
+        """Return the nicks of the server's agents that do not run and can log in."""
         store = AccountStore(self.server.accounts_file, self.server.account_prefix)
         return [nick for nick in self._ours(load()) if pidfile.running(nick) is None and _has_login(nick, store)]
 
     def running(self) -> list[str]:
-        """Return the nicks of this server's agents whose daemons run."""
+        """Return the nicks of the server's agents whose daemons run."""
         return [nick for nick in self._ours(load()) if pidfile.running(nick) is not None]
 
     @property
@@ -153,9 +156,9 @@ class UpAgents:
         return next((each.nick for each in settings.agents if each.nick in ours and each.directory == folder), None)
 
     def _add_guide(self) -> str:
-        """Add two scripted agents to agents.yaml and return the nick of the first, the guide.
+        """Add two scripted agents to agents.yaml: a guide, and one that shows the loop guard.
 
-        The second one shows the loop guard.
+        Returns the nick of the guide.
         """
         nick, other = self._nick(GUIDE), self._nick(PARROT)
         short = {"max_hops": 4, "cool_down": "1s"}
@@ -173,7 +176,10 @@ class UpAgents:
         return nick
 
     def _free_nick(self, backend: str, folder: Path) -> str:
-        """Return an unused nick for an agent: ``spark-claude``, with the folder's name, or a number."""
+        """Return an unused nick for an agent, such as ``spark-claude``.
+
+        If that is used, it has the folder's name or a number after it.
+        """
         store = AccountStore(self.server.accounts_file, self.server.account_prefix)
         used = {fold(agent.nick) for agent in load().agents}
         name = re.sub(r"[^a-z0-9]+", "-", folder.name.lower()).strip("-")
@@ -190,23 +196,23 @@ class UpAgents:
 
 
 def belongs(nick: str, server: ServerConfig) -> bool:
-    """Whether an agent belongs to a server, by the prefix of its nick.
+    """Whether an agent belongs to a server: its nick begins with the server's prefix.
 
-    Any agent does if nicks have no prefix on that server.
+    On a server whose nicks have no prefix, every agent does.
     """
     return not server.account_prefix or fold(owner(nick)) == fold(server.account_prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class Starting:
-    """Agents that are starting, with the process of each daemon, by nick."""
+    """Agents whose daemons have been started but may not be ready, with their processes by nick."""
 
     begun: Mapping[str, BackgroundProcess]
 
     def wait(self, here: Callable[[str], None]) -> list[str]:
-        """Wait until each agent is ready or has failed; return the nicks of those that are ready.
+        """Wait until each agent is ready or has failed; return the nicks of those that failed.
 
-        ``here`` is called with each nick that is ready; for the others the reason is printed.
+        ``here`` is called with the nick of each agent that is ready; for the others the reason is printed.
         """
 
         broken_off = Event()
@@ -226,9 +232,9 @@ class Starting:
 
 
 def launch_agents(nicks: Iterable[str], at: ServerAddress, how: Launch) -> Starting:
-    """Start the daemons of agents in parallel and return without waiting until they are ready.
+    """Start the daemons of agents and return without waiting until they are ready.
 
-    ``at``: address of their server. ``how`` starts a process.
+    ``at``: address of their server. ``how``: the function that starts a process.
     """
     return Starting({nick: daemon_launch.launch(nick, at=at, how=how) for nick in nicks})
 
@@ -258,5 +264,8 @@ def _has_login(nick: str, store: AccountStore) -> bool:
 
 
 def _is_no_project(folder: Path) -> bool:
-    """Whether a folder is the user's or culture's home folder or the root: no agent works there."""
+    """Whether a folder is one in which no agent works: the root, or a home folder.
+
+    The home folders are the user's and culture's own.
+    """
     return folder in (Path.home(), Path(folder.anchor), paths.home())

@@ -75,7 +75,10 @@ def up(
 
 
 def _elsewhere(choices: Choices, port: int) -> str:
-    """Return a sentence for people on how to move the server to another port, such as ``port``."""
+    """Return a sentence for people on how to move the server to another port, such as ``port``.
+
+    ``choices``: the options of the command.
+    """
     if choices.config is not None or (first_run.is_own_config(choices) and not first_run.has_single_listener(choices)):
         return (
             f"Write another port, such as {port}, under `listen:` in {choices.config or paths.server_file()} and, "
@@ -85,9 +88,10 @@ def _elsewhere(choices: Choices, port: int) -> str:
 
 
 def _refuse_port(choices: Choices) -> None:
-    """End the command if the server cannot listen on the port of the options.
+    """End the command if --port contradicts a running server or the file culture.yaml.
 
-    Nothing is checked without that option or for port 0, which means any free port.
+    That is if the server runs on another port, or if culture.yaml has several listeners. Nothing is checked without
+    --port and for port 0, which means any free port.
     """
     if not choices.port:
         return
@@ -128,9 +132,10 @@ class UpRun:
         self._before = holders(settings.name)
 
     def whole(self, choices: Choices, *, web: bool, agent: bool, budget: float | None) -> int:
-        """Start server, web page and agents, stay in the terminal until the end, and stop them.
+        """Start server, web page and agents, stay in the terminal until a signal, and stop them.
 
-        A server that dies is restarted. ``budget``: dollars a day for a new agent. Returns the exit code.
+        ``choices``: options that select the server. ``web``, ``agent``: whether to start these. ``budget``: dollars a
+        day for a new agent. A server that dies is restarted. Returns the exit code.
         """
         try:
             self._start_server(choices)
@@ -156,14 +161,14 @@ class UpRun:
         return self._end()
 
     def greet(self, how: str) -> None:
-        """Print the server's name, ``how`` ("is up") and pid, and how to stop the server."""
+        """Print the server's name, its new state ``how`` ("is up"), its pid, and how to stop it."""
         note = pid_file.running(self._settings.name)
         pid = f" (pid {note.pid})" if note else ""
         stops = "`culture down` stops it" if self._in_background else "Ctrl-C stops it"
         typer.echo(f"{self._settings.name} {how}{pid}; {stops}.\n")
 
     def begin_beside(self, *, web: bool, agent: bool, budget: float | None) -> int:
-        """Start web page and agents, print how to connect to the server, and return the exit code.
+        """Start web page and agents of a running server, print how to connect, return the exit code.
 
         ``web``, ``agent``: whether to start these. ``budget``: dollars a day for a new agent.
         """
@@ -204,7 +209,10 @@ class UpRun:
         self._write_port_down(choices)
 
     def _write_port_down(self, choices: Choices) -> None:
-        """Write the port of the options into culture.yaml and agents.yaml, for later commands."""
+        """Write the value of --port into culture.yaml and agents.yaml, for later commands.
+
+        Nothing is written without --port or if culture.yaml has several listeners.
+        """
         if not choices.port or not first_run.has_single_listener(choices):
             return
         files = []
@@ -220,7 +228,7 @@ class UpRun:
             typer.echo(f"Running agents still use the old port: `culture restart {' '.join(sorted(behind))}`.")
 
     def _begin_agents(self, addresses: tuple[tuple[str, int], ...], budget: float | None) -> Starting:
-        """Begin to start this server's agents that do not run; return them without waiting.
+        """Start the daemons of the server's agents that do not run, and return without waiting.
 
         ``addresses``: where the server listens. ``budget``: dollars a day for a new agent.
         """
@@ -245,7 +253,7 @@ class UpRun:
         return launch_agents(missing, at, self._launched.launch)
 
     def _nobody_is_ours(self) -> None:
-        """Print that no agent is started, if all agents of agents.yaml belong to another server."""
+        """Explain, if all agents of agents.yaml belong to another server, that none is started."""
         others = sorted({owner(agent.nick) for agent in load().agents} - {self._settings.account_prefix})
         if others:
             typer.echo(
@@ -257,7 +265,7 @@ class UpRun:
     def _say_hello(self, here: list[str]) -> None:
         """Print how to talk to one of the agents that have started; nothing if there are none.
 
-        ``here``: their nicks.
+        ``here``: the agents' nicks.
         """
         if not here:
             return
@@ -267,7 +275,7 @@ class UpRun:
         typer.echo(f"Say `@{nick} hello` in {channel}, or type `culture ask {nick} hello`.")
 
     def _end(self) -> int:
-        """Stop everything that this run has started, the server last; return the exit code."""
+        """Stop all processes that this run has started, the server last; return the exit code."""
         end = Shutdown()
         end.early(self._launched.all(), self._settings.name)
         end.agents(nick for nick in everybody() if belongs(nick, self._settings) and not self._ran_before(nick))
@@ -283,7 +291,10 @@ class UpRun:
         return Exit.FAILED if end.left else Exit.DONE
 
     def _ran_before(self, nick: str) -> bool:
-        """Return whether an agent ran before this command; if so, print that it keeps running."""
+        """Return whether an agent ran before this command began.
+
+        If it did, a line is printed that it keeps running.
+        """
         note = daemons.running(nick)
         is_older = note is not None and note.pid in self._before
         if is_older:
@@ -319,9 +330,9 @@ _LAST_LINES = 3
 
 
 def _begin_web_page(settings: ServerConfig, launch: Launch) -> process.WebNote:
-    """Start the web page unless it runs, and return what its pid file says.
+    """Start the web page unless it runs; return what its pid file says once it answers.
 
-    If its port is taken, the next free one is used.
+    If its port is taken, the next free one is used. ``launch``: the function that starts the process.
     """
     note = process.running(settings.name)
     if note is not None:
@@ -334,7 +345,7 @@ def _begin_web_page(settings: ServerConfig, launch: Launch) -> process.WebNote:
 def _show_web_link(settings: ServerConfig, person: Account | None, page: "Future[process.WebNote]") -> bool:
     """Print the login link of the web page; return False if the page did not start.
 
-    ``page``: the page that is starting. ``person``: account to log in; None if there is none.
+    ``page``: result of ``_begin_web_page``. ``person``: account to log in, None if there is none.
     """
     try:
         note = page.result()

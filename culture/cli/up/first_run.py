@@ -44,7 +44,10 @@ _NEXT_PORTS = 50
 
 
 def write_first_config(choices: Choices) -> None:
-    """Write culture.yaml with the server's name and a free port, if there is no such file."""
+    """Write culture.yaml with the server's name and a free port, if there is no such file.
+
+    ``choices``: options of the command; the name and port in them are used.
+    """
     file = paths.server_file()
     if file.exists():
         return
@@ -64,9 +67,9 @@ def write_first_config(choices: Choices) -> None:
 
 
 def ensure_own_account(settings: ServerConfig) -> Account | None:
-    """Return the current user's account on the server, made if there is no account of a person.
+    """Return the current user's account on the server; make it if no person has an account.
 
-    None if people have accounts but the current user has none.
+    None if people have accounts but the current user has none, or if the account cannot be made.
     """
     store = AccountStore(settings.accounts_file, settings.account_prefix)
     people = [each for each in store.all() if each.kind is UserClass.HUMAN and each.is_active]
@@ -87,12 +90,12 @@ def ensure_own_account(settings: ServerConfig) -> Account | None:
 
 
 def free_port(host: str, first: int) -> int:
-    """Return the first free port at or after ``first``; ``first`` if the next 50 are all in use."""
+    """Return the first free port from ``first`` on; ``first`` if the next 50 are all in use."""
     return next((port for port in range(first, first + _NEXT_PORTS) if is_free(host, port)), first)
 
 
 def is_free(host: str, port: int) -> bool:
-    """Whether no process uses a port, so that the server could listen on it."""
+    """Whether no process uses a port of a host, so that a server could listen on it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as trial:
         trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -104,12 +107,15 @@ def is_free(host: str, port: int) -> bool:
 
 
 def used_listeners(settings: ServerConfig) -> Iterator[Listen]:
-    """Yield those configured listeners of the server whose port another process uses."""
+    """Yield the configured listeners of a server whose port another process uses."""
     return (each for each in settings.listen if each.port and not is_free(each.host, each.port))
 
 
 def _ask(proposal: str) -> str:
-    """Return the server's name: what the person at the terminal types, or the proposed name."""
+    """Return a name for the server: the one that the person at the terminal types.
+
+    Without a terminal or an answer it is ``proposal``.
+    """
     if short_name(socket.gethostname().lower()) == proposal or not sys.stdin.isatty():
         return proposal
     while True:
@@ -120,9 +126,9 @@ def _ask(proposal: str) -> str:
 
 
 def is_own_config(choices: Choices) -> bool:
-    """Whether the options select the server in the home folder's culture.yaml.
+    """Whether the options select the server in culture.yaml of the home folder.
 
-    Only that file may be changed without being asked.
+    A port may be written into this file only, without asking.
     """
     configured = load_server().config if choices.config is None and paths.server_file().exists() else None
     return configured is not None and (choices.name is None or fold(choices.name) == fold(configured.name))
@@ -137,7 +143,10 @@ def has_single_listener(choices: Choices) -> bool:
 
 
 def write_port(port: int) -> Iterator[Path]:
-    """Write a port into culture.yaml, and into agents.yaml if needed; yield the changed files."""
+    """Write a port into culture.yaml, and into agents.yaml if it names this server.
+
+    Yields the changed files.
+    """
     old = load_server().config
     if old.listen[0].port != port:
         yield _rewritten(paths.server_file(), lambda document: _listen(document, port), load_server)
@@ -146,7 +155,7 @@ def write_port(port: int) -> Iterator[Path]:
 
 
 def _is_elsewhere(old: ServerConfig, port: int) -> bool:
-    """Whether agents.yaml names this server with its old port instead of ``port``.
+    """Whether agents.yaml names this server with its former port, not with ``port``.
 
     ``old``: the server's configuration before the change.
     """

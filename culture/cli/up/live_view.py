@@ -46,7 +46,7 @@ Paint = Callable[[str, str], str]
 
 @dataclass
 class _Lane:
-    """Printed state of one agent's activity: the time of its last line, and the waiting line."""
+    """One agent's activity lines: when the last was printed, which waits, how many are left out."""
 
     shown_at: float = float("-inf")
     waiting: "tuple[datetime, str] | None" = None
@@ -55,10 +55,10 @@ class _Lane:
 
 @dataclass
 class Screen:
-    """Turns messages and ledger facts into lines for the terminal; ``clock`` returns seconds.
+    """Turns messages and ledger facts into the lines that `culture up` prints.
 
-    The times at the beginning of lines never go back: a line that is printed late also shows when its event
-    happened.
+    ``clock`` returns seconds. The times at the beginning of lines never go back: a line that is printed late also has
+    the time of its event.
     """
 
     clock: Callable[[], float]
@@ -72,7 +72,7 @@ class Screen:
     _by_people: "deque[str]" = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
     def said(self, message: Message, us: str) -> Iterator[str]:
-        """Yield the lines to print now for a received message; ``us``: the nick of this connection."""
+        """Yield the lines to print for a received message; ``us``: the nick of this connection."""
         if message.kind is UserClass.HUMAN or message.own:
             self._by_people.append(message.msgid)
         if message.kind in _AGENTS and message.text.startswith(PREFIX):
@@ -88,7 +88,7 @@ class Screen:
     def facts(
         self, agents: Iterable[AgentView], questions: Iterable[QuestionView], alerts: Iterable[AlertView]
     ) -> Iterator[str]:
-        """Yield the lines for those states, questions and alerts of agents not printed before."""
+        """Yield the lines for states, questions and alerts that were not printed before."""
         for question in questions:
             yield from self._asked(question)
         for alert in sorted(alerts, key=lambda each: each.at):
@@ -100,7 +100,7 @@ class Screen:
             yield from self._did(agent)
 
     def due(self) -> Iterator[str]:
-        """Yield activity lines that were held back, of agents whose last line is old enough."""
+        """Yield the lines that have waited long enough since the last line of the same agent."""
         now = self.clock()
         late = [message for since, message in self._asking if now - since >= _LEDGER]
         self._asking = [each for each in self._asking if each[1] not in late]
@@ -122,9 +122,9 @@ class Screen:
             lane.waiting = at, text
 
     def _line(self, at: datetime, text: str, more: int = 0) -> str:
-        """Return a line with the present time, and in brackets the time ``at`` of its event if late.
+        """Return a line with the time; if it is late, also with the time ``at`` of its event.
 
-        ``more``: number of further events that the line stands for.
+        ``more``: number of further events that are left out, which the line mentions.
         """
         late, self._latest = self._latest - at > _UNTOLD, max(self._latest, at)
         notes = [f"at {_clock(at)}"] * late + [f"and {more} more"] * bool(more)
@@ -182,7 +182,7 @@ class Screen:
 def _is_of(message: Message, question: QuestionView) -> bool:
     """Whether a message is the one with which an agent asked a question.
 
-    A question asked in private has no text in the ledger, so that any private message of the agent fits.
+    A question asked in private has no text in the ledger, so any private message of the agent fits.
     """
     if fold(message.sender) != fold(question.nick):
         return False
@@ -207,7 +207,8 @@ _BEFORE = timedelta(seconds=5)
 async def watch(who: IrcPerson, rooms: Iterable[str], is_up: Callable[[], bool], stop: asyncio.Event) -> None:
     """Print activity on the server until ``stop`` is set or the server is gone.
 
-    ``rooms``: channels to join. ``is_up`` returns whether the server still runs.
+    ``who``: the person as whom to connect. ``rooms``: channels to join. ``is_up`` returns whether the server still
+    runs.
     """
     screen = Screen(asyncio.get_running_loop().time, _painted if is_coloured() else lambda text, colour: text)
     begun = datetime.now(UTC)
@@ -233,7 +234,7 @@ async def watch(who: IrcPerson, rooms: Iterable[str], is_up: Callable[[], bool],
 
 
 async def _look(transport: IRCTransport, screen: Screen, since: datetime) -> bool:
-    """Read ledger facts since a time and print their lines; return False if that failed."""
+    """Read the ledger facts since a time and print lines for them; return False if that failed."""
     if not transport.connected:
         return False
     window = f"since={since:%Y-%m-%dT%H:%M:%S.%fZ}"

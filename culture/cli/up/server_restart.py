@@ -24,7 +24,7 @@ _EXIT_PATIENCE = 5.0
 
 
 class ServerRestart:
-    """Watches the server that a `culture up` has started, and restarts it when it dies."""
+    """Watches the server of a `culture up`, and restarts it when it dies."""
 
     def __init__(self, name: str, choices: Choices, launched: ChildProcesses, interrupts: Interrupts) -> None:
         self._name = name
@@ -37,7 +37,10 @@ class ServerRestart:
         self._choices = replace(choices, port=ports.pop()) if choices.port == 0 and len(ports) == 1 else choices
 
     def death(self) -> str | None:
-        """Return how the server died (signal or exit code); None if it runs or was asked to stop."""
+        """Return how the server died (signal or exit code) as text.
+
+        None if it runs or was asked to stop.
+        """
         if pid_file.running(self._name) is not None:
             return None
         code = self._launched.exit_code(self._name, _EXIT_PATIENCE)
@@ -46,9 +49,9 @@ class ServerRestart:
         return f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
     def restart(self, why: str) -> bool:
-        """Print why the server died and start it again; return whether it accepts connections.
+        """Print ``why`` the server died and start it again; return whether it accepts connections.
 
-        It is not started again if it died too often.
+        A server that died too often is not started again.
         """
         log, now = paths.log_file(self._name), time.monotonic()
         lines = output.clean(last_lines(log, _TAIL_LINES, max(0, log.stat().st_size - _TAIL_BYTES)))

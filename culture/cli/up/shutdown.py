@@ -38,7 +38,7 @@ _FORCE = 5.0
 
 
 class Shutdown:
-    """Stops processes one after the other; records which were stopped and which still run."""
+    """Stops processes one after the other; lists what was stopped and what still runs."""
 
     def __init__(self) -> None:
         self.ended: list[str] = []
@@ -47,9 +47,9 @@ class Shutdown:
         self._teams: dict[str, int] = {}
 
     def early(self, launched: "Mapping[str, subprocess.Popen[bytes]]", server: str) -> None:
-        """Stop child processes that have no pid file yet, and so are found only in ``launched``.
+        """Stop those of the child processes ``launched`` that have no pid file yet.
 
-        ``server``: name of the server that they belong to.
+        ``launched``: processes by a name for people. ``server``: name of the server that they belong to.
         """
         self._leaders |= {process.pid for process in launched.values()}
         shown = holders(server)
@@ -60,7 +60,7 @@ class Shutdown:
             self._went(what, end_child(child, EARLY_GRACE, _FORCE), f"pid {child.pid}")
 
     def teams(self) -> None:
-        """Stop the orchestrators of all teams of this home folder, but not the members."""
+        """Stop the orchestrators of all teams of this home folder, but not the teams' members."""
         if not (paths.home() / "team").is_dir():
             return
         from culture.cli.team import select_team, up  # only needed if there are teams
@@ -80,7 +80,7 @@ class Shutdown:
                 self._teams[slug] = pid
 
     def agents(self, nicks: Iterable[str]) -> None:
-        """Stop agents with all processes they started; also what agents that do not run left behind."""
+        """Stop agents and all processes that they started, also those that ended agents left behind."""
         names, running = list(nicks), daemons.all_running()
         self._leaders |= {note.pid for nick, note in running.items() if nick in names}
         with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -116,7 +116,7 @@ class Shutdown:
                 self.left.append(f"the team {slug} (pid {pid}); `kill {pid}` ends its orchestrator")
 
     def view(self) -> None:
-        """Wait until a `culture up` in another terminal has exited; signal it if it takes too long."""
+        """Wait until the `culture up` in another terminal exits; send SIGTERM if it takes too long."""
         pid = viewer()
         if pid is None or pid == os.getpid():
             return
@@ -148,28 +148,31 @@ class Shutdown:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a text; do nothing if the terminal is closed."""
+    """Print a text; do nothing if the terminal is closed.
+
+    ``err``: print on stderr.
+    """
     with suppress(OSError):
         typer.echo(text, err=err)
 
 
 def holders(server: str) -> set[int]:
-    """Return the pids of the running server, its web page, and all daemons, by their pid files."""
+    """Return the pids of a server, its web page, and all daemons, as far as they run."""
     notes = (pid_file.running(server), webpage.running(server), *daemons.all_running().values())
     return {note.pid for note in notes if note}
 
 
 def everybody() -> list[str]:
-    """Return the nicks of the agents that run and of those in agents.yaml."""
+    """Return the nicks of all agents that run or are in agents.yaml."""
     return list(dict.fromkeys([*daemons.all_running(), *configured_agents()]))
 
 
 def view_file() -> Path:
-    """Return the path of the file that a running `culture up` keeps locked while it shows activity."""
+    """Return the path of the file that `culture up` locks while it prints activity."""
     return paths.home() / "run" / "up.view"
 
 
 def viewer() -> int | None:
-    """Return the pid of the `culture up` that shows activity in a terminal, or None."""
+    """Return the pid of the `culture up` that prints activity in a terminal, or None."""
     text = note_of_holder(view_file())
     return int(text) if text and text.strip().isdecimal() else None

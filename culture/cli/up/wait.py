@@ -26,9 +26,9 @@ _LOOK = 0.5
 
 @contextmanager
 def interruptible(interrupts: Interrupts) -> Iterator[None]:
-    """Handle SIGINT, SIGTERM and SIGHUP by ``interrupts`` during the block.
+    """Use ``interrupts`` as the handler of SIGINT, SIGTERM and SIGHUP during the block.
 
-    A signal then raises KeyboardInterrupt, though not while ``interrupts`` holds it back.
+    A signal then raises KeyboardInterrupt, or does so later while ``interrupts`` holds it back.
     """
     before = {number: signal.signal(number, interrupts) for number in _SIGNALS}
     try:
@@ -39,14 +39,14 @@ def interruptible(interrupts: Interrupts) -> Iterator[None]:
 
 
 def has_terminal() -> bool:
-    """Whether standard input is (still) a terminal."""
+    """Whether standard input is a terminal that is still open."""
     return os.isatty(0)
 
 
 def stay_in_terminal(settings: ServerConfig, in_terminal: bool, nick: str | None = None) -> None:
     """Print activity on the server until a signal comes, or the server or the terminal is gone.
 
-    ``in_terminal``: whether there is a terminal that can go. ``nick``: as whom to connect.
+    ``in_terminal``: whether there is a terminal, which can be closed. ``nick``: the nick to connect with.
     """
     note = pid_file.running(settings.name)
     if note is None:
@@ -68,21 +68,24 @@ def stay_in_terminal(settings: ServerConfig, in_terminal: bool, nick: str | None
 
 
 class _Told:
-    """Signal handler that sets an event, also one of an asyncio loop that is created later."""
+    """Signal handler that sets an asyncio event, also if its loop is only created later."""
 
     def __init__(self) -> None:
         self._came = False
         self._tell: Callable[[], object] | None = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        """Record the signal and set the event; safe to call from a signal handler."""
+        """Record a signal and set the event; safe to call from a signal handler.
+
+        ``number``, ``frame``: as Python passes them to signal handlers; not used.
+        """
         self._came = True
         if self._tell is not None:
             with suppress(RuntimeError):  # the loop is closed
                 self._tell()
 
     def event(self) -> asyncio.Event:
-        """Return an event of the running loop that is set when a signal comes, or has come before."""
+        """Return an event of the running loop, which is set when a signal comes or if one has come."""
         event = asyncio.Event()
         self._tell = partial(asyncio.get_running_loop().call_soon_threadsafe, event.set)
         if self._came:

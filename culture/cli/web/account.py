@@ -39,10 +39,10 @@ def ensure_token(settings: ServerConfig) -> str:
 
 
 def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
-    """Return a function that returns, for an account name, its login version.
+    """Return a function that maps an account name to a version of the account's login.
 
     The version changes when the account is revoked or gets another password, which ends its browser sessions. It is
-    None if the account may not use the page.
+    None if the account may not use the web page.
     """
     store = AccountStore(settings.accounts_file, settings.account_prefix)
 
@@ -61,7 +61,7 @@ def login_version(settings: ServerConfig) -> Callable[[str], str | None]:
 
 
 def secret_file(settings: ServerConfig) -> Path:
-    """Return the path of the file with the token by which the web page logs in to this server."""
+    """Return the path of the file with the token by which the web page logs in to its server."""
     return settings.data_dir / "web" / "secret"
 
 

@@ -32,7 +32,7 @@ GRACE = 10.0
 
 @dataclass(frozen=True)
 class WebNote(ProcessNote):
-    """Note in the pid file of a running web page; without a url it does not answer yet."""
+    """The contents of a running web page's pid file; without a url it does not answer yet."""
 
     url: str = ""
     port: int = 0
@@ -45,7 +45,7 @@ def _file(server: str) -> Path:
 
 
 def log_file(server: str) -> Path:
-    """Return the path of the log file of a server's web page that runs in the background."""
+    """Return the path of the log file of a server's web page, if that runs in the background."""
     return paths.log_file(f"{server}.web")
 
 
@@ -56,7 +56,10 @@ def running(server: str) -> WebNote | None:
 
 @contextmanager
 def held(server: str) -> Iterator[PidFile[WebNote]]:
-    """Hold the pid file as the web page of a server; ``StartError`` if another process does."""
+    """Hold the pid file of a server's web page during the block, as its process.
+
+    ``StartError`` is raised if another process holds it.
+    """
     file = PidFile(_file(server), WebNote(os.getpid(), time.time()))
     try:
         file.acquire()
@@ -73,9 +76,10 @@ def held(server: str) -> Iterator[PidFile[WebNote]]:
 
 
 def start(server: str, options: Sequence[str], launch: Launch = launch_unrecorded) -> WebNote:
-    """Start the web page in the background; return what its pid file says once it answers.
+    """Start a server's web page in the background and wait; return what its pid file says.
 
-    Raises ``EndedEarly`` with the output of the process if it exits before.
+    ``server``: the server's name. ``options``: arguments for the new process. ``launch``: the function that starts it.
+    EndedEarly is raised if the process exits before it answers, StartError if that takes too long.
     """
     log = log_file(server)
     command = background.culture_command("web", "serve", *options)
@@ -98,9 +102,9 @@ def end(server: str) -> bool | None:
 
 
 def settings_of(config: ServerConfig, host: str | None = None, port: int | None = None) -> WebSettings:
-    """Return the settings of the web page for this server; ``host`` and ``port`` override it.
+    """Return the settings of a server's web page; its account is made if missing.
 
-    The page's account is made if missing. Raises ``StartError`` if others could read the page's traffic,
+    ``host``, ``port``: override those in ``config``. ``StartError`` is raised if others could read the page's traffic,
     AccountRefused if the account cannot be used.
     """
     said = {key: value for key, value in (("host", host), ("port", port)) if value is not None}
@@ -132,9 +136,9 @@ def _renewed_token(config: ServerConfig) -> str | None:
 
 
 def _address(config: ServerConfig) -> Address:
-    """Return the address at which the web page connects to the server, running or configured.
+    """Return the address at which the web page connects to its server.
 
-    ``StartError`` is raised if no listener can be used.
+    It is that of the running server, else the configured one. ``StartError`` is raised if no listener can be used.
     """
     note = pid_file.running(config.name)
     addresses = note.addresses if note and note.addresses else tuple((each.host, each.port) for each in config.listen)
