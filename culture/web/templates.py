@@ -149,7 +149,7 @@ def room_path(name: str) -> str:
 
 
 def at(time: datetime) -> str:
-    """Return a time for the HTML attribute ``datetime``; app.js shows it in the browser's zone."""
+    """Return a time as ISO 8601 in UTC, for HTML's ``datetime``; app.js shows it in local time."""
     return time.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

@@ -137,7 +137,7 @@ def is_own_config(choices: Choices) -> bool:
 def has_single_listener(choices: Choices) -> bool:
     """Whether the server in the home folder's culture.yaml is selected and has one listener.
 
-    Only then can its port be replaced.
+    Only then can --port replace the port in the file.
     """
     return is_own_config(choices) and len(load_server().config.listen) == 1
 
