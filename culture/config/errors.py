@@ -17,7 +17,7 @@ def dotted(key: Key) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """A mistake in a configuration file: its place, key, text and hint; line 0: of no line."""
+    """A mistake in a configuration file: its line, key, text and hint; line 0 stands for none."""
 
     file: Path | None
     line: int

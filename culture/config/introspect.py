@@ -1,4 +1,4 @@
-"""Questions about the models: which settings exist, which hold secrets."""
+"""Introspection of the configuration models: which settings exist, which hold secrets."""
 
 import typing
 from collections.abc import Iterator

@@ -115,7 +115,7 @@ class Operator(Settings):
 
 
 class ServerLimits(Settings):
-    """Limits of a server: sizes in bytes, durations in seconds, and numbers."""
+    """Limits of a server: sizes in bytes, durations in seconds, and counts."""
 
     nick_length: Count = 32
     channel_length: Count = 64

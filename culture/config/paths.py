@@ -92,7 +92,7 @@ def agent_socket(nick: str) -> Path:
 def socket_alias(nick: str) -> Path:
     """Return the path of a symlink to an agent's socket, for programs that are not ours.
 
-    There is one unless another user has that name; our own programs do not follow it.
+    The symlink is missing if a file of another user has this path; our own programs do not follow it.
     """
     return Path(os.environ.get("XDG_RUNTIME_DIR") or _SHARED) / _socket_name(nick)
 

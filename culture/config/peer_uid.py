@@ -77,7 +77,8 @@ class Connected(Protocol):
 def check_peer(connection: Connected, allowed: str | None = None, setting: str = SETTING) -> None:
     """Raise PortHeld if the other end is a process of an untrusted user of this machine.
 
-    Trusted are root, our user and ``allowed`` (name or uid). ``setting``: what the error names as the setting for it.
+    Trusted are root, our user and ``allowed`` (name or uid). ``setting``: where people can allow a user, for the
+    error's text.
     """
     (host, port), (own_host, own_port) = connection.getpeername()[:2], connection.getsockname()[:2]
     peer, own = (host.partition("%")[0], port), (own_host.partition("%")[0], own_port)

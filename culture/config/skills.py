@@ -48,7 +48,7 @@ Others = Annotated[
 
 
 class Builtin(Settings):
-    """The setting that all built-in skills have."""
+    """The setting that all built-in skills have: whether the skill is enabled."""
 
     enabled: bool = True
 

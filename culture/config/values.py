@@ -28,7 +28,10 @@ class Settings(BaseModel):
 
 
 class Misfit(ValueError):
-    """Settings of a block contradict each other; ``key`` leads from the block to the wrong one."""
+    """Settings of a block contradict each other.
+
+    ``key``: the keys that lead from the block to the wrong setting.
+    """
 
     def __init__(self, text: str, *key: str | int) -> None:
         super().__init__(text)

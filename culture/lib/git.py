@@ -122,9 +122,9 @@ class Git:
 
 
 def isolated(git_dir: Path, **variables: str) -> dict[str, str]:
-    """Return an environment in which git uses this repository alone, and no user's settings.
+    """Return environment variables with which git uses the repository ``git_dir`` alone.
 
-    ``variables`` are added to it.
+    No user's settings apply. ``variables`` are added to the result.
     """
     return {
         "PATH": os.environ.get("PATH", os.defpath),

@@ -1,4 +1,4 @@
-"""The one outgoing HTTP client: a request in bounded time, with a bounded answer, to an address that was checked.
+"""The outgoing HTTP client: bounded time, bounded answer, only to an address that was checked.
 
 A name is resolved once, every address is checked (``ssrf_guard``), and the connection goes to a number that was
 checked: whoever controls the name cannot answer "a public address" for the check and "your router" for the connection.

@@ -1,4 +1,4 @@
-"""Log lines on standard error: foreign text in them cannot control the terminal or start a new line."""
+"""Log lines on standard error, in which foreign text cannot control the terminal."""
 
 import logging
 import sys

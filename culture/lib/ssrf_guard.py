@@ -1,4 +1,4 @@
-"""The SSRF guard of outgoing requests: which addresses may be called, and what of a URL may be shown.
+"""The SSRF guard of outgoing requests: which addresses may be called.
 
 Somebody who may choose a URL must not reach through us what they cannot reach themselves: services of this machine, the
 private network around it, the metadata service of a cloud. So an address must be public, or in a network that the

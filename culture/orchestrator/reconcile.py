@@ -81,7 +81,10 @@ class Reconciler:
             context.store.done(Act.CLEANUP, id=id, ref=salvaged.ref or task.rescue)
 
     async def resume_all(self, hired_before: Collection[str]) -> None:
-        """Resume everything unfinished after a start; prompt the members in ``hired_before``."""
+        """Resume everything unfinished after a start of the orchestrator, and each member.
+
+        ``hired_before``: the nicks of members from before the start, who are prompted to check in.
+        """
         context = self._context
         for task in context.store.state.live_tasks():
             self._tasks.begin(task.id)
@@ -125,7 +128,7 @@ class Reconciler:
     async def _resume(self, member: TeamMember, is_new: bool) -> None:
         """Restart a member with its session and prompt it to check in, unless it is new.
 
-        Recovery replaces the member if that fails (O18).
+        If that fails, recovery replaces the member.
         """
         context = self._context
         if member.task_id is not None:

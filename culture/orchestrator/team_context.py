@@ -124,7 +124,7 @@ class TeamContext:
         return status
 
     async def complain(self, key: str, text: str) -> None:
-        """Post a problem in #errors, where people and the EM look; once per ``key`` (O30)."""
+        """Post a problem in #errors, where people and the EM look; once per ``key``."""
         await self.rooms.say_once(key, text, WellKnownChannel.ERRORS.value)
 
     def _session(self, member: TeamMember) -> AgentSession:

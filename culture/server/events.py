@@ -198,7 +198,7 @@ class Unlinked(NamedTuple):
 
 
 class Receipted(NamedTuple):
-    """A recipient (``source``) reports the state of a message to its sender (``target``)."""
+    """A recipient (``source``) reports to a sender (``target``) how far a message has come."""
 
     id: EventId
     source: str
@@ -222,7 +222,7 @@ class Noted(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Return the target of the event: ``*``, since a fact is for every server that may know all."""
+        """Return ``*``: a fact has no target, it is sent to every server that may see everything."""
         return "*"
 
 
@@ -261,9 +261,9 @@ class Said(NamedTuple):
 
 
 class ToldOpen(NamedTuple):
-    """The server of a message says that its channel was open when it was sent.
+    """A statement about an earlier message: its channel was open when the message was sent.
 
-    See ``Host.repeat``.
+    The server of the message made it. ``Host.repeat`` passes it to the skills that store messages.
     """
 
     id: EventId

@@ -330,7 +330,7 @@ class IRCd:
             await asyncio.to_thread(self.parts.markers.write, changed)
 
     async def _drain(self, patience: float) -> None:
-        """Wait until each client of an ended session has read its data, at most ``patience`` seconds."""
+        """Wait until clients of ended sessions have read their data, at most ``patience`` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(patience):
                 while any(each.is_open and each.waiting for each in self._closing):  # noqa: ASYNC110

@@ -19,7 +19,7 @@ _DEFAULT_PAGE = 100
 
 
 def has_history(session: IrcSession) -> bool:
-    """Whether the session has enabled what CHATHISTORY needs, so that history can be requested."""
+    """Whether the session has the capabilities that requests of history (CHATHISTORY) need."""
     return CAP in session.enabled and "batch" in session.enabled
 
 

@@ -84,7 +84,8 @@ class AcpSessions:
     async def _resume(self, place: dict[str, Any]) -> ResumeSessionResponse | LoadSessionResponse:
         """Resume a session and return the agent's response.
 
-        If the agent can do that, its history is not sent again. ``place``: session id, folder and MCP servers.
+        The agent does not send the session's history again if it can resume without that. ``place``: session id,
+        folder and MCP servers.
         """
         if self._resumes:
             try:

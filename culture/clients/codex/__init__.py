@@ -1,4 +1,4 @@
-"""Codex as an agent, through its app server."""
+"""The codex backend: runs Codex through its app server."""
 
 from culture.clients.shared.sandbox.needs import ProgramNeeds
 from culture.clients.shared.turn import Backend

@@ -241,7 +241,8 @@ class CodexRunner(QueuedRunner):
     def _count(self, params: Params, conversation: CodexThread | None) -> None:
         """Add the tokens that Codex reports for one of its threads.
 
-        The first report of a resumed thread only states its earlier usage. ``conversation``: None for another thread.
+        ``conversation``: the agent's own thread, None if the report is of another (a sub-agent's). The first report
+        of a resumed thread only states its earlier usage.
         """
         usage = params["tokenUsage"]
         earlier = conversation is not None and params.get("turnId") != conversation.active

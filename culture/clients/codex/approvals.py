@@ -65,7 +65,10 @@ def _change(params: dict[str, Any], item: Item, folder: Path) -> dict[str, objec
 
 
 def _diff(change: dict[str, Any], path: str) -> str:
-    """Return the diff of one changed file; computed here for added and deleted files."""
+    """Return the diff of one changed file; ``path``: the file's name in the diff.
+
+    For added and deleted files Codex sends the contents, from which the diff is computed.
+    """
     text = str(change["diff"])
     match change.get("kind"):
         case {"type": "add"}:

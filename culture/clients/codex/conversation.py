@@ -47,7 +47,7 @@ class CodexThread:
     async def ask(self, prompt: str, effort: str, *, outside: bool) -> Params:
         """Send a prompt once the thread is idle, and return the turn when it has ended.
 
-        ``outside``: the prompt has text from IRC, and is sent marked as such.
+        ``effort``: the reasoning effort; ``outside``: the prompt has text from IRC, and is sent marked as such.
         """
         given = self._from_outside(prompt) if outside else _own(prompt)
         began = await self._begin("turn/start", {"effort": effort, **given})
@@ -62,9 +62,9 @@ class CodexThread:
         return await self._ended(self.active or next(iter(self._over)))
 
     async def steer(self, text: str, outside: str = "") -> bool:
-        """Add ``text``, and ``outside`` from other people, to the running turn.
+        """Add a text to the running turn; return False if no turn runs, or Codex refuses.
 
-        Return False if no turn runs, or Codex refuses.
+        ``text``: from culture; ``outside``: from other people, sent marked as such.
         """
         if self.active is None:
             return False

@@ -69,7 +69,8 @@ class _Judge(CodexRunner):
     async def thread_params(self, server: AppServer, note: str = "") -> Params:
         """Return thread parameters with the supervisor's instructions only, without shell and files.
 
-        ``server`` and ``note``: as for ``CodexRunner.thread_params``.
+        ``server``: Codex's process, which is asked for its settings; ``note``: a text added to the agent's
+        instructions.
         """
         others = {
             f"mcp_servers.{name}.enabled": False for name in (await self.settings(server)).get("mcp_servers") or ()

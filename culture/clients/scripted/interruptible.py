@@ -18,7 +18,7 @@ class Breaking:
         self._upto = 0
 
     def begin(self, turn: int) -> None:
-        """Start the turn with this number; it may have been interrupted before its start."""
+        """Start the turn with this number; an interrupt of it that has come before counts."""
         self._present = turn
         self._silence()
 

@@ -1,4 +1,4 @@
-"""Starts a program that goes on when the command line ends: in a session of its own, its output in a log."""
+"""Starts a program that runs on when the command ends: own session, output in a log."""
 
 import os
 import subprocess

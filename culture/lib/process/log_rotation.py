@@ -1,4 +1,4 @@
-"""Keeps the log file of a process below a size, while its children and those who follow it have it open too.
+"""Keeps the log file of a process below a size, while other processes have it open too.
 
 The log is the process's own standard output and error, which every program that it starts inherits. To rename the file
 would leave all of those writing to the old one for ever. So the file stays the same: what it holds is copied aside, and

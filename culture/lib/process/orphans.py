@@ -1,4 +1,4 @@
-"""Finds processes without a parent of ours by their environment or their session, and ends them.
+"""Finds orphan processes by their environment or their session, and ends them.
 
 What an agent starts may leave its parent, its folder, its process group and its session. What it cannot leave without
 wanting to is the environment it was started with, which every child inherits and which /proc shows unchanged: so each

@@ -1,4 +1,4 @@
-"""The file that a running process holds, and the note in it by which others find it, ask how far it is, and end it.
+"""The pid file that a running process holds, with a note by which others find and end it.
 
 A pid file usually holds a number, and whoever reads it must guess whether that number is still the same process: its
 start time is compared, or it is asked for by name. Here the process keeps a lock on the file as long as it lives, and
@@ -24,7 +24,7 @@ from culture.lib.process import handle
 class ProcessNote:
     """Note of a running process in its pid file, for other processes.
 
-    Kinds of processes add fields.
+    Each kind of process has a subclass with further fields.
     """
 
     pid: int

@@ -1,4 +1,4 @@
-"""Programs of asyncio's with pipes: started, waited for and released though their children may hold the pipes."""
+"""Subprocesses of asyncio with pipes, which children of the subprocess may hold open."""
 
 import asyncio
 import os

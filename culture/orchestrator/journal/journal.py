@@ -116,7 +116,7 @@ class TeamJournal:
     def _cut(self, text: bytes, length: int) -> None:
         """Truncate the journal to its first ``length`` bytes, the readable lines of ``text``.
 
-        Complete lines that cannot be read are written to another file first.
+        ``text``: the file's contents. Complete lines that cannot be read are written to another file first.
         """
         rest = text[length:]
         if b"\n" in rest:

@@ -146,7 +146,7 @@ def _on_announced(state: TeamState, data: Mapping[str, Any]) -> TeamState:
 
 
 def _is_permanent(state: TeamState, key: str) -> bool:
-    """Return whether an announcement's key must stay in the state while its task exists."""
+    """Return whether the key of a sent notice stays in the state as long as the notice's task."""
     word, _, rest = key.partition(" ")
     if word == "overlap":
         return all(id in state.tasks and not state.tasks[id].stage.is_over for id in rest.split(" ")[:2])

@@ -57,7 +57,7 @@ class MemberRecovery:
         return True
 
     async def replace(self, member: TeamMember, why: str) -> None:
-        """Report that a member is lost, and hire another in its place (requirements O18, O30).
+        """Report that a member is lost, and hire another in its place.
 
         Nothing is done if the member is retiring. After too many replacements the task is given up, or the worker
         retired. ``why``: what happened to the member, for the report.

@@ -99,7 +99,7 @@ class MemberConfigs:
         return file
 
     def mcp_servers(self, nick: str) -> dict[str, dict[str, object]]:
-        """Return a member's MCP servers by name, if configured: the wiki and the bridge (O07).
+        """Return a member's MCP servers by name, if configured: the wiki and the bridge.
 
         Each value is the server's entry in the format of MCP configuration files.
         """
@@ -129,7 +129,10 @@ class MemberConfigs:
         }
 
     def _sandbox(self) -> Mapping[str, object]:
-        """Return the sandbox settings of team.yaml, extended for the wiki and the MCP servers."""
+        """Return the sandbox settings of team.yaml, extended for the wiki and the MCP servers.
+
+        The agents' programs can then reach both.
+        """
         settings = self._config.sandbox.model_dump(mode="json", exclude_unset=True)
         urls = [urlsplit(url) for url in (self._config.wiki_mcp_url, self._config.mcp_bridge_url) if url]
         addresses = [f"{each.hostname}:{each.port}" for each in urls if each.hostname and each.port]

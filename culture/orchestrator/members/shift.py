@@ -189,7 +189,7 @@ class Shift:
         )
 
     async def _build_page(self, data: Mapping[str, Any], task: TeamTask | None) -> str:
-        """Return a hand-off page, built from the orchestrator's records (requirement I21).
+        """Return a hand-off page, built from the orchestrator's records.
 
         It stands in for the page that the member should have written. ``data``: the journal's data of the change;
         ``task``: the member's task.

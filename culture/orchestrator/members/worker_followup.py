@@ -17,7 +17,7 @@ _LONG, _MARGIN = 600.0, 15.0
 
 
 class WorkerFollowup:
-    """Follows each worker until its manager knows that the work has ended."""
+    """Watches each worker until its manager knows that the work has ended."""
 
     def __init__(self, context: TeamContext, hiring: MemberHiring) -> None:
         self._context = context

@@ -45,7 +45,7 @@ async def unreachable_commits(project: Path, git_dir: Path, salvaged: str) -> li
 
 
 def _hashes_in(git_dir: Path) -> set[str]:
-    """Return what looks like a commit id in the files of a git directory (reflog, rebase state)."""
+    """Return the strings that look like commit ids in a git directory (reflog, rebase state)."""
     hashes = set[str]()
     for folder, _, files in os.walk(git_dir):
         for name in files:

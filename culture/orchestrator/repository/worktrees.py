@@ -208,7 +208,10 @@ class Worktrees:
         return _move_aside(path, is_known)
 
     async def _exclude_folder(self) -> None:
-        """Add the folder of worktrees to the project's git exclude file, for ``git status``."""
+        """Add the folder of worktrees to the project's git exclude file.
+
+        So git status does not list it.
+        """
         self.folder.mkdir(exist_ok=True)
         shared = Path((await git(self.project, "rev-parse", "--git-common-dir")).strip())
         exclude = self.project / shared / "info" / "exclude"

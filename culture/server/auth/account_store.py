@@ -118,8 +118,8 @@ class AccountStore:
     def vouched(self, subject: Subject, name: str, kind: UserClass) -> Account:
         """Return the account of the OpenID user ``subject``; it is made at the user's first login.
 
-        ``name`` is the name of a new account; ``kind`` becomes the class of a present account too. Raises
-        AccountRefused if the name is in use or invalid, and Revoked for a revoked account.
+        ``name`` is the name of a new account; ``kind``: the account's class, which an existing one gets as well.
+        Raises AccountRefused if the name is in use or invalid, and Revoked for a revoked account.
         """
         account = self._now.subjects.get(subject)
         if account is not None and account.is_active and account.kind is kind:

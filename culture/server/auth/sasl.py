@@ -35,7 +35,10 @@ class BadMessage(ValueError):
 
 
 class Opened(NamedTuple):
-    """The client's first message (GS2): header, the account wanted ("": its own), and the rest."""
+    """The client's first message in a SASL exchange (GS2): header, wanted account, and rest.
+
+    ``authzid``: the account that the client wants to log in to, "" for its own.
+    """
 
     header: str
     authzid: str
@@ -43,7 +46,7 @@ class Opened(NamedTuple):
 
     @classmethod
     def parse(cls, data: bytes) -> "Opened":
-        """Parse a first message ``n,a=user,rest``; raises BadMessage."""
+        """Parse a client's first message in a SASL exchange, ``n,a=user,rest``; raises BadMessage."""
         parts = text(data).split(",", 2)
         if len(parts) < 3:
             raise BadMessage("no GS2 header")

@@ -165,8 +165,8 @@ def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
 def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
     """Revoke in a backup's accounts file those accounts that are revoked here.
 
-    Return their names. ``new``: accounts file of the backup; ``present``: that of this server; ``prefix``: as for
-    AccountStore. Raises AccountsError if one of the files cannot be read.
+    Return their names. ``new``: accounts file of the backup; ``present``: that of this server; ``prefix``: the
+    server's short name if nicks begin with it, else "". Raises AccountsError if one of the files cannot be read.
     """
     here, there = AccountStore(present, prefix), AccountStore(new, prefix)
     names = [account.name for account in here.all() if not account.is_active and there.active(account.name)]

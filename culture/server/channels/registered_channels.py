@@ -32,7 +32,7 @@ _RANKS = tuple(f"{mode}:" for mode in MEMBER_MODES)
 
 
 def _name_the_parts(document: Json) -> Json:
-    """Migrate a file of registered channels of schema 0, which maps names to channels."""
+    """Migrate a file of registered channels from schema 0, an object of channels by name."""
     channels = [{**mapping(channel), "name": name, "metadata": {}} for name, channel in document.items()]
     return {"channels": channels}
 
@@ -128,7 +128,7 @@ def _channel(item: Json) -> Channel:
 
 
 def _marks(channel: Channel, saved: Json) -> dict[str, Mark]:
-    """Return the marks (versions) of a channel's parts.
+    """Return the marks (versions) of a channel's parts: its topic, modes and list entries.
 
     A part that was saved without one counts as old. ``saved``: the JSON object of the marks in the file.
     """
@@ -203,7 +203,7 @@ class RegisteredChannels:
             self._lines[fold(channel.name)] = dump_channel(channel)
 
     def flush(self) -> None:
-        """Write the file of registered channels if one changed.
+        """Write the file of registered channels if one of these channels has changed.
 
         On failure, try again until it works. Called at the end of a turn, before clients are told of the changes.
         """

@@ -161,7 +161,7 @@ class Dispatcher:
     def _take_tagged(self, message: Message) -> None:
         """Run a message that has tags.
 
-        A line of a batch is collected, a labelled command answered as such.
+        A line of a batch is collected; a labelled command is answered under its label.
         """
         then = None
         if "batch" in message.tags and self._session.user is not None:

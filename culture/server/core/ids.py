@@ -58,7 +58,10 @@ def _document(epoch: str, reserved: int) -> bytes:
 
 
 class Ids:
-    """Makes event ids that are never used twice, even after a crash (see the module)."""
+    """Makes event ids that are never used twice, even after a crash.
+
+    Sequence numbers are reserved on disk before they are used.
+    """
 
     def __init__(self, path: Path, origin: str, clock: Callable[[], float]) -> None:
         self._path = path

@@ -120,7 +120,7 @@ class Network:
         user.classify(self.knows_people, owner(fold(user.nick)) not in self.unvouched)
 
     def is_agent(self, user: User) -> bool:
-        """Return whether the user is an agent: by account, or by mode +B while no person has an account."""
+        """Return whether the user is an agent: by account, or by +B while no person has an account."""
         return user.kind == UserClass.AGENT or (not self.knows_people and user.kind == UserClass.BOT)
 
     def doubt(self, server: str, is_doubted: bool) -> None:

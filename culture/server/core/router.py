@@ -352,9 +352,9 @@ class Router:
                     session.send(wire(Message("NOTICE", (nick, f"{nick}: {text}"), self.name)))
 
     def _hearers_of(self, message: Said, channel: Channel) -> dict[int, list[Session]]:
-        """Return the sessions that get a message to a rank or of several lines.
+        """Return the local sessions that get a message to a channel, grouped by flavour.
 
-        They are grouped by flavour, the capabilities that change how the message looks.
+        The flavour is the capabilities that change how the message looks.
         """
         members = channel.members.items()
         users = (user for user, held in members if not message.status or reaches(held, message.status))

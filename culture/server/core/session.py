@@ -23,8 +23,8 @@ log = logging.getLogger(__name__)
 class Session:
     """A client connection with a user, or one that is still registering.
 
-    Everything for the client goes through ``queue``: the router appends to it directly on the hot path, so
-    whoever appends the first line of a turn also puts the connection on the dirty list, as ``send`` does.
+    All output for the client goes through ``queue``. Whoever appends the first line of a turn to it also puts the
+    connection on the list of those to write at the end of the turn, as ``send`` does.
     """
 
     __slots__ = (
@@ -103,7 +103,10 @@ class Session:
         self.idle: Callable[[], None] | None = None  # called when a pulled answer is complete
 
     def enable(self, caps: frozenset[str]) -> None:
-        """Adapt to the client's capabilities ``caps``, after they changed."""
+        """Choose how lines are rendered for the client, by its capabilities ``caps``.
+
+        Called after they changed.
+        """
         wants = flavour_of(caps)
         self.wants = int(wants)
         self.flavour = int(wants & SAID)

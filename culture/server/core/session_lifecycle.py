@@ -1,4 +1,4 @@
-"""Registration, attaching to a present user, and leaving (decision 1).
+"""Registration, attaching to a present user, and leaving.
 
 A user may have several sessions. A client that logs in to the account of a user who is here becomes one more session of
 it; the user leaves with its last session, or stays as away if the account is always on.

@@ -151,9 +151,10 @@ class Channel:
         self.is_guarded = bool(self.flags & {"m", "C"} or self.lists.get("b"))
 
     def keep_absent(self, part: str, held: bool) -> None:
-        """Record that a user who is not in the channel was given (``held``) or lost a rank.
+        """Record a change of the rank of a user who is not in the channel, as far as we know.
 
-        On other servers the user may be present. ``part``: the rank and the folded nick, such as ``o:nick``.
+        Other servers may know the user as a member. ``part``: the rank and the folded nick, such as ``o:nick``;
+        ``held``: whether the rank was given or taken.
         """
         self.absent[part] = held
         if len(self.absent) > _MOST_ABSENT:

@@ -32,7 +32,10 @@ def welcome(ctx: Context) -> None:
 
 
 def show_channels(ctx: Context) -> None:
-    """Send the session JOIN and the contents of the channels that its user is already in."""
+    """Send the session JOIN, topic, names and metadata of each channel that its user is in.
+
+    The user joined these channels by an earlier session.
+    """
     for channel in sorted(ctx.user.channels, key=lambda each: each.name):
         show_join(ctx, channel)
 

@@ -159,9 +159,10 @@ class ConnectionGroups:
             del self._sizes[group], self._unregistered[group]
 
     def _has_room(self, group: str) -> bool:
-        """Return whether a connection of this group may have a file descriptor.
+        """Return whether a further connection of a group may have a file descriptor.
 
-        If none is free, one is freed by ``make_room``.
+        If none is free, one is freed by ``make_room``. A group is all connections of one local user, or all from
+        elsewhere.
         """
         most = descriptors()
         reserve = max(_LEAST_RESERVE, min(_LARGEST_RESERVE, most // _PART_RESERVED))

@@ -18,7 +18,7 @@ CAPABILITY = "draft/metadata-3"
 
 
 def is_aware(session: Session) -> bool:
-    """Return whether the session's client has negotiated metadata, and batches, as it must."""
+    """Return whether the session's client has negotiated the capabilities metadata and batch."""
     return {CAPABILITY, "batch"} <= session.caps.enabled
 
 

@@ -1,4 +1,4 @@
-"""Convert events to entries of the audit log; the text of a private message is never in one."""
+"""Convert events to entries of the audit log; the text of a private message is never included."""
 
 import json
 from collections.abc import Mapping

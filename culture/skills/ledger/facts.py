@@ -133,17 +133,20 @@ def moment(text: object) -> float | None:
 
 
 def is_kind(text: str) -> bool:
-    """Return whether a text is a valid kind of a fact."""
+    """Return whether a text can be the kind of a fact: up to 20 lower-case letters and hyphens."""
     return _KIND.fullmatch(text) is not None
 
 
 def is_key(text: str) -> bool:
-    """Return whether a text is a valid key of a fact."""
+    """Return whether a text can be the key of a fact.
+
+    That is up to 120 characters without spaces, control characters, ``,`` and ``*``, and no ``:`` at the start.
+    """
     return _KEY.fullmatch(text) is not None
 
 
 def is_value(text: str) -> bool:
-    """Return whether a text is a valid value of a fact.
+    """Return whether a text can be the value of a fact.
 
     It must be a JSON object of at most ``LONGEST`` bytes.
     """

@@ -35,7 +35,7 @@ class InitialSync:
 
     @hook(Linked)
     def linked(self, event: Linked) -> None:
-        """Publish the facts for a server that has linked, if none of its facts is known."""
+        """Publish this server's facts again if a server has linked of which no fact is known here."""
         if self._known_origins is None:
             self._linked_early.add(event.name)
         elif event.name not in self._known_origins:
@@ -44,7 +44,7 @@ class InitialSync:
 
     @hook(Noted)
     def noted(self, event: Noted) -> None:
-        """Record the origin of a ledger fact as a server whose facts are known here."""
+        """Record the origin of a ledger fact as a server of which facts are known here."""
         if self._known_origins is not None:
             self._known_origins.add(event.id.origin)
 

@@ -80,9 +80,9 @@ class Files:
         return sum(len(each.lines) for each in self._waiting.values())
 
     def write(self, lines: Iterable[Line], now: bool = False) -> None:
-        """Append lines to their files; lines that failed before are retried first.
+        """Append lines to their files, after the lines that could not be written before.
 
-        They are retried if the pause after the failure is over, or at once with ``now``.
+        Those are retried if the pause after the failure is over, or at once with ``now``.
         """
         if self._waiting and (now or self._clock() >= self._next):
             self._retry_waiting()

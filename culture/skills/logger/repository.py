@@ -47,9 +47,10 @@ class LogRepository:
         return True
 
     def _git(self, until: float, *arguments: str) -> bytes:
-        """Run git until the time ``until`` at most, and return its output.
+        """Run git in the log folder and return its output.
 
-        Only culture's settings apply, not those of the user who runs the server.
+        ``until``: deadline by ``time.monotonic()``. Only culture's settings apply, not those of the user who runs the
+        server.
         """
         environment = isolated(self._folder / ".git", GIT_WORK_TREE=str(self._folder))
         git = Git(self._folder, environment, self._settings, umask=0o077)

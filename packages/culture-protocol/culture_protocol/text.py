@@ -79,7 +79,7 @@ _SELECTORS = re.compile(f"[{_TEXT_STYLE}{_EMOJI_STYLE}]+")
 
 
 def clean(text: str, profile: Profile) -> str:
-    """Return untrusted text without what could harm its reader (see the module docstring).
+    """Return untrusted text without what could harm its reader.
 
     Invisible and control characters are removed or replaced; ``profile`` says where the text is read.
     """

@@ -1,1 +1,1 @@
-"""Logins with the tokens of an OpenID provider: JWTs, checked against the keys that it publishes."""
+"""Logins with the tokens (JWTs) of an OpenID provider, checked against its published keys."""

@@ -155,7 +155,10 @@ def set_account(network: "Network", event: AccountSet) -> Seers:
 
 
 def set_realname(network: "Network", event: RealnameSet) -> Seers:
-    """Change a user's real name; return the users who share a channel, and the user."""
+    """Change a user's real name.
+
+    Return the users who share a channel with the user, and the user.
+    """
     user = network.user(nick_of(event.source))
     if user is None:
         return ()
@@ -166,7 +169,7 @@ def set_realname(network: "Network", event: RealnameSet) -> Seers:
 def set_host(network: "Network", event: HostSet) -> Seers:
     """Change the user name and host that others see.
 
-    Return the users who share a channel, and the user.
+    Return the users who share a channel with the user, and the user.
     """
     user = network.user(nick_of(event.source))
     if user is None:
