@@ -13,7 +13,6 @@ from culture.config.model import ServerConfig
 from culture.config.provenance import has_secrets
 from culture.config.values import Settings
 from culture.protocol.vocabulary import Exit
-from culture.server.skill_host.loader import WrongSkill, wanted
 
 group = typer.Typer(help="Check the configuration files.", no_args_is_help=True)
 
@@ -51,6 +50,8 @@ def check() -> None:
 def check_skills(loaded: Loaded[Settings]) -> None:
     """Raise ConfigError if a server's configuration names a skill that is missing or invalid."""
     if isinstance(loaded.config, ServerConfig):
+        from culture.server.skill_host.loader import WrongSkill, wanted  # imports the server
+
         try:
             list(wanted(loaded.config))
         except WrongSkill as wrong:

@@ -16,7 +16,7 @@ from culture.server.auth import account_watch
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.authenticator import Authenticator, NetworkAuth, uids_of
 from culture.server.auth.login_attempts import Logins
-from culture.server.auth.oidc.tokens import IssuedTokens
+from culture.server.auth.sasl import Tokens
 from culture.server.channels.ownership import StandingChannels
 from culture.server.channels.registered_channels import RegisteredChannels
 from culture.server.context import Context, ServerParts
@@ -98,7 +98,7 @@ class IRCd:
         network = Network(config.channels, config.channel_modes, config.limits.whowas)
         self._wrapping = Wrapping(config.listen)
         accounts = AccountStore(config.accounts_file, config.account_prefix)
-        logins = Logins(IssuedTokens(config.oidc, accounts, clock) if config.oidc else None)
+        logins = Logins(_issued_tokens(config, accounts, clock))
         network.know_people(accounts.knows_people)
         _check_exposure(config, accounts)
         self._lock.acquire()
@@ -335,6 +335,14 @@ class IRCd:
             async with asyncio.timeout(patience):
                 while any(each.is_open and each.waiting for each in self._closing):  # noqa: ASYNC110
                     await asyncio.sleep(_STEP)
+
+
+def _issued_tokens(config: ServerConfig, accounts: AccountStore, clock: Callable[[], float]) -> Tokens | None:
+    if config.oidc is None:
+        return None
+    from culture.server.auth.oidc.tokens import IssuedTokens  # imports PyJWT and all of cryptography
+
+    return IssuedTokens(config.oidc, accounts, clock)
 
 
 def _trusted_uids(config: ServerConfig) -> set[int]:

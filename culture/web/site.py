@@ -3,15 +3,19 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from culture.config.model import ServerConfig
 from culture.config.services import WebConfig
 from culture.transport import Address
-from culture.web.connection_pool import WebConnectionPool
-from culture.web.ledger_client import LedgerClient
-from culture.web.login_links import LoginLinks
-from culture.web.sessions import BrowserSessions, LoginVersion
-from culture.web.throttle import LoginThrottle
+from culture.web.sessions import LoginVersion
+
+if TYPE_CHECKING:  # commands that need only the settings must not load what serves the page
+    from culture.web.connection_pool import WebConnectionPool
+    from culture.web.ledger_client import LedgerClient
+    from culture.web.login_links import LoginLinks
+    from culture.web.sessions import BrowserSessions
+    from culture.web.throttle import LoginThrottle
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +71,8 @@ class Site:
     """The objects that all requests of a running page share."""
 
     settings: WebSettings
-    sessions: BrowserSessions
-    links: LoginLinks
-    connections: WebConnectionPool
-    ledger: LedgerClient
-    throttle: LoginThrottle
+    sessions: "BrowserSessions"
+    links: "LoginLinks"
+    connections: "WebConnectionPool"
+    ledger: "LedgerClient"
+    throttle: "LoginThrottle"

@@ -10,7 +10,6 @@ from typing import Annotated
 
 import typer
 
-from culture.bridge.settings import BridgeSettings
 from culture.cli.agents.select_agents import Everyone, Nicks, load, select_agents
 from culture.cli.options import Choices
 from culture.cli.output import fail
@@ -118,6 +117,8 @@ def for_bridge(system: bool) -> str:
 
     It contains the bridge's environment variables of this shell, but no secrets.
     """
+    from culture.bridge.settings import BridgeSettings  # imports the transport
+
     fields = BridgeSettings.model_fields
     variables = {name.upper(): os.environ.get(name.upper()) for name in fields if fields[name].repr}
     settings = {name: value for name, value in variables.items() if value is not None}

@@ -6,12 +6,10 @@ from typing import Annotated
 import typer
 
 from culture.cli.agent_access import open_to_agents
-from culture.cli.config import check_skills
 from culture.cli.options import AsJson, Choices, ConfigFile, DataDir, Host, Name, Port
 from culture.cli.output import as_json as in_json
 from culture.cli.server import background, pid_file
 from culture.cli.server.certificate import cert
-from culture.cli.server.serve import serve
 from culture.config import paths
 from culture.config.model import ServerConfig
 from culture.config.provenance import effective
@@ -37,6 +35,8 @@ def start(
     """
     choices = Choices(config, name, host, port, data_dir)
     if foreground:
+        from culture.cli.server.serve import serve  # the server itself, which only this needs
+
         serve(lambda: choices.load().config, options=choices.arguments)
     else:
         _start(choices, choices.load().config)
@@ -63,6 +63,8 @@ def restart(
 
     It keeps the options it was started with, unless you give others.
     """
+    from culture.cli.config import check_skills
+
     choices = Choices(config, name, host, port, data_dir)
     note = pid_file.running(choices.server_name())
     if note:

@@ -13,7 +13,6 @@ import typer
 from culture.cli.agents.irc_session import IrcPerson
 from culture.cli.local_servers import example_nick, plain_listener
 from culture.cli.server import pid_file
-from culture.cli.up.live_view import watch
 from culture.cli.up.shutdown import view_file
 from culture.config.model import ServerConfig
 from culture.lib.files import FileLock, LockTaken
@@ -108,6 +107,8 @@ async def _stay(
 
     at = plain_listener(settings, note.addresses)
     if at is not None:
+        from culture.cli.up.live_view import watch  # only who stays needs it
+
         person = IrcPerson(Address(at.host, at.port), nick)
         try:
             await watch(person, settings.channels, is_up, stop)

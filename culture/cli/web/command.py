@@ -35,7 +35,6 @@ from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import AccountRefused
 from culture.server.errors import StartError
-from culture.web.app import serving
 from culture.web.database import open_database
 from culture.web.login_links import MINUTES
 from culture.web.push import NotPushed, Push
@@ -95,6 +94,8 @@ def serve(config: ConfigFile = None, name: Name = None, host: Host = None, port:
 
 
 async def _until_told(settings: WebSettings) -> None:
+    from culture.web.app import serving  # the page itself, which only this needs
+
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
