@@ -231,9 +231,10 @@ async def test_a_flood_of_guesses_is_stopped_from_that_address(
                 client.send(f"ENROL thor {key} {SECRET}")
                 assert (await client.expect("FAIL")).params[1] == "TOO_MANY"
             assert not host.links
-            async with connected(host.ircd.ports[1]) as client:  # nobody else is kept out
-                client.send(f"ENROL thor {key} {SECRET}")
-                assert (await client.expect("ENROL")).params[0] == "SUCCESS"
+            if there.is_real:  # else all connections seem to come from the same address
+                async with connected(host.ircd.ports[1]) as client:  # nobody else is kept out
+                    client.send(f"ENROL thor {key} {SECRET}")
+                    assert (await client.expect("ENROL")).params[0] == "SUCCESS"
 
 
 async def test_from_another_machine_it_takes_tls_and_a_certificate(
