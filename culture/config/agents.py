@@ -257,7 +257,7 @@ class Rules(Settings):
 
 
 class TeamPlace(Settings):
-    """For an agent of a team: who hires for the team, the team's channel, and its wiki."""
+    """Settings of an agent that belongs to a team: who hires, the team's channel, and its wiki."""
 
     orchestrator: AgentNick
     channel: Channel

@@ -105,10 +105,12 @@ class Git:
         patience: float = PATIENCE,
         most_output: int = MOST_OUTPUT,
     ) -> bytes:
-        """Run git in a thread and return its standard output.
+        """Run git in a thread with these arguments and return its standard output.
 
-        Arguments and errors are those of ``run``. If the caller is cancelled, git has exited before CancelledError is
-        raised.
+        ``stdin``: its input; ``environment``: replaces or adds variables; ``codes``: the exit codes that count as
+        success; ``patience``: time limit in seconds; ``most_output``: the most bytes of output. Raises GitFailed for
+        another exit code, too much output or when time is up. If the caller is cancelled, git has exited before
+        CancelledError is raised.
         """
         run = _Run(self, arguments, environment or {})
         running = in_thread(lambda: run.output(stdin, codes, patience, most_output), "git")
@@ -178,7 +180,12 @@ class _Run:
                 os.write(self._wake, b"!")
 
     def output(self, stdin: bytes, codes: Sequence[int], patience: float, most_output: int) -> bytes:
-        """Run git to its end and return its standard output; raises GitFailed as ``Git.run`` does."""
+        """Run git to its end and return its standard output.
+
+        ``codes``: the exit codes that count as success; ``patience``: time limit in seconds; ``most_output``: the
+        most bytes of output. Raises GitFailed for another exit code, too much output, when time is up, or after
+        ``break_off``.
+        """
         deadline = time.monotonic() + patience
         try:
             process = self._started(bool(stdin))

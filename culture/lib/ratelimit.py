@@ -177,7 +177,7 @@ class SlidingWindow:
                 del self._times[key]
 
     def clear(self, key: Hashable) -> None:
-        """Drop all recorded actions of a key, as if it had done nothing."""
+        """Drop all recorded actions of a key."""
         self._times.pop(key, None)
 
     def prune(self, period: float, now: float) -> None:

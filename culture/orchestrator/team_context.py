@@ -103,7 +103,7 @@ class TeamContext:
         return self.agents[member.name]
 
     async def read_usage(self, member: TeamMember) -> Mapping[str, Any]:
-        """Request the status of a member's daemon, record the usage in it, and return the status.
+        """Return the status of a member's daemon, and record its usage in the journal.
 
         ``NoAnswer`` if the daemon does not answer.
         """

@@ -197,7 +197,7 @@ def _combines(letter: str) -> bool:
 
 
 def _around(run: re.Match[str]) -> tuple[str, str]:
-    """Return the characters before and after what a pattern matched; "" at the ends of the text."""
+    """Return the characters before and after a pattern's match; "" at the ends of the text."""
     return run.string[run.start() - 1 : run.start()], run.string[run.end() : run.end() + 1]
 
 

@@ -190,7 +190,7 @@ class IRCd:
         log.info("configuration reloaded")
 
     async def stop(self, reason: str) -> None:
-        """Tell the clients ``reason``, write what is queued within the time limit, close everything."""
+        """Tell the clients ``reason``, write queued output within a time limit, close everything."""
         if not self._running:
             await self.parts.tasks.stop()
             await self._stop_skills()

@@ -169,7 +169,7 @@ class Host:
         self._parts.router.repeat(event)
 
     def go_first(self, wait: Callable[[float], bool], has_room: Callable[[], bool]) -> None:
-        """Make this skill the first that stores events: other storing skills wait for it.
+        """Make this skill the first of those that store events: the others wait for it.
 
         ``wait`` blocks, at most the given seconds, until what this skill received is stored, and returns whether it
         is. ``has_room`` returns whether the last event will be stored.
@@ -178,16 +178,17 @@ class Host:
         self._parts.offers.first_has_room = has_room
 
     def await_first(self, patience: float) -> bool:
-        """Block until the first storing skill (see ``go_first``) has stored what it received so far.
+        """Block until the first skill that stores events has stored what it received so far.
 
-        Returns False if it has not within ``patience`` seconds: then this skill must not store it either.
+        Which skill is the first, ``go_first`` says. Returns False if it has not stored all within ``patience``
+        seconds: then the calling skill must not store it either.
         """
         return self._parts.offers.wait_for_first(patience)
 
     def had_room(self) -> bool:
-        """Return whether the first storing skill (see ``go_first``) will store the present event.
+        """Return whether the first skill that stores events will store the present event.
 
-        If so, the event counts as stored.
+        Which skill is the first, ``go_first`` says. If it stores the event, the event counts as stored.
         """
         return self._parts.offers.first_has_room()
 
@@ -205,9 +206,9 @@ class Host:
         self._parts.offers.durability_marks.append(marked)
 
     def kept(self) -> Callable[[], bool]:
-        """Return a function that says whether all storing skills have all earlier events on disk.
+        """Return a function that says whether all skills that store events have them on disk.
 
-        Earlier events are those that they received before this call.
+        It is about the events that these skills received before this call.
         """
         marks = [mark() for mark in self._parts.offers.durability_marks]
         return lambda: all(is_kept() for is_kept in marks)

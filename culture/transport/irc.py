@@ -150,7 +150,7 @@ class IRCTransport:
         await self._reconnector.stop(reason)
 
     async def restart(self, identity: ClientIdentity | None = None) -> None:
-        """Stop and start again, with ``identity`` if passed; raises what ``start`` raises."""
+        """Disconnect and connect again, with ``identity`` if passed; raises ``Hopeless`` as ``start``."""
         await self._reconnector.stop("")
         if identity is not None:
             self.identity = identity
@@ -252,9 +252,11 @@ class IRCTransport:
     async def send_notice(
         self, target: str, text: str, tags: Mapping[str, str] = NO_TAGS, *, skip: int = 0
     ) -> list[str]:
-        """Send a NOTICE, which no client answers automatically.
+        """Send a NOTICE to a channel or nick, which no client answers automatically.
 
-        Parameters, result and errors are those of ``send_privmsg``.
+        Returns the msgids that the server gave. A long text may become several messages; the first ``skip`` of them
+        are left out as sent before. ``tags``: message tags that clients may send. ``NotSent`` is raised with the
+        reason if the server refuses or there is no connection.
         """
         return await self._sender.send(self._session(), "NOTICE", target, text, tags, skip)
 
@@ -290,10 +292,11 @@ class IRCTransport:
         return await query_who(self._session(), target)
 
     async def set_metadata(self, key: str, value: str | None, target: str = "*") -> bool:
-        """Set a metadata value, or remove it (None), of ``target``: a channel, a nick, ``*`` for us.
+        """Set the metadata ``key`` of ``target``, or remove it if ``value`` is None.
 
-        Returns False if the server does not support metadata or there is no connection for our own values; these
-        are stored and published after every reconnect. ``NotSent`` is raised if the server refuses.
+        ``target``: a channel, a nick, ``*`` for ourselves. Returns False if the server does not support metadata or
+        there is no connection for our own values; these are stored and published after every reconnect. ``NotSent``
+        is raised if the server refuses.
         """
         if target == "*" or self.view.is_self(target):
             return await self._profile.publish(self._reconnector.session, key, value)

@@ -36,9 +36,10 @@ class ClientProfile:
             await session.ask(Line("AWAY", (self._away,)))
 
     async def publish(self, session: IrcSession | None, key: str, value: str | None) -> bool:
-        """Store a metadata value of ours and send it; return whether the server supports metadata.
+        """Store one of our own metadata values and send it, or remove it (None).
 
-        None as ``value`` removes it. False is also returned without a session.
+        Return whether the value was sent: False if the server does not support metadata, or without a session; then
+        it is sent on the next connection.
         """
         if value is None:
             self._values.pop(key, None)

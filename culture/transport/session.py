@@ -74,7 +74,10 @@ class SessionListener(Protocol):
         """Called when the server reported how far our message ``msgid`` has come (``receipt``)."""
 
     def progressed(self, msgid: str, receipt: Receipt, by: str) -> None:
-        """Called when the recipient ``by`` reported how far our message ``msgid`` has come there."""
+        """Called when the recipient ``by`` reported how far our message ``msgid`` has come.
+
+        ``receipt``: how far, such as ``delivered``.
+        """
 
 
 class IrcSession:
@@ -248,7 +251,10 @@ class IrcSession:
             self._requests.drop(answer)
 
     async def command(self, *lines: Line) -> list[Item]:
-        """Send a command like ``ask`` and return its answer; ``NotSent`` if the server refuses it."""
+        """Send one command and return the items of its answer; ``NotSent`` if the server refuses it.
+
+        ``NotSent`` is also raised if the connection ends, no answer comes in time or a line is invalid.
+        """
         items = await self.ask(*lines)
         refused = refusal(items)
         if refused is not None:

@@ -60,7 +60,7 @@ class _Call:
 
 
 class AcpAnswer:
-    """Collects the updates of one turn into blocks of text and tool calls.
+    """Collects the updates of one turn into blocks: texts, thoughts, tool calls and results.
 
     Pieces of text become a block once the text is complete.
     """

@@ -252,7 +252,7 @@ class ClaudeRunner(QueuedRunner):
     async def _measure(self, live: ClaudeSession, result: ResultMessage, collected: ClaudeAnswer) -> float | None:
         """Return how much of the context window is in use, in %; unchanged after a failed turn.
 
-        ``live``: the session to ask; ``collected``: what the turn has reported.
+        ``live``: the session to ask; ``result``: the end of the turn; ``collected``: its output and usage.
         """
         if not failure(result):
             self._fullness = collected.fullness(result)

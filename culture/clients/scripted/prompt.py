@@ -12,7 +12,7 @@ _TEAM = "[TEAM] "
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message in a prompt, and its position there."""
+    """One IRC message in a prompt: sender, text, where to answer, and its position there."""
 
     sender: str
     text: str

@@ -106,7 +106,7 @@ class BackgroundProcess:
 
 
 def last_lines(log: Path, lines: int, start: int = 0) -> str:
-    """Return the last ``lines`` lines of what a log has after the byte ``start``.
+    """Return the last ``lines`` lines of the part of a log that follows the byte ``start``.
 
     If the log is shorter than that, because it was rotated, the last lines of the whole log.
     """

@@ -16,7 +16,8 @@ async def spawn(
 ) -> asyncio.subprocess.Process:
     """Start a program, with pipes for its input and output, in a process session of its own.
 
-    ``environment`` is added to that of this process. ``stderr``: as for asyncio's subprocesses.
+    ``environment`` is added to that of this process. ``stderr``: the value for asyncio, such as ``PIPE``; None:
+    inherited.
     """
     return await asyncio.create_subprocess_exec(
         *argv,

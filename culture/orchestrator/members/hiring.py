@@ -54,8 +54,9 @@ class MemberHiring:
     ) -> str:
         """Record that a member is to be hired, and return its nick; from then on the name is in use.
 
-        The parameters are those of ``hire``. ``instead`` marks the successor of another member, for which the limits
-        of the team are not checked.
+        ``role``: such as ``implementer``; ``task``: the task it works on, None only for the EM; ``order``: its first
+        prompt; ``msgid``: the message that asked for it; ``name``: its name, else the next free one. ``instead``
+        marks the successor of another member, for which the limits of the team are not checked.
         """
         context = self._context
         if not instead:

@@ -45,7 +45,10 @@ class ListedWorktree:
 
 @dataclass(frozen=True, slots=True)
 class TaskWorktree:
-    """An existing worktree of a task; ``moved``: the new path of what was in its place before."""
+    """An existing worktree of a task.
+
+    ``moved``: the new path of a folder that was in the worktree's place and was renamed; None if there was none.
+    """
 
     path: Path
     branch: str

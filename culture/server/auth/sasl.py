@@ -297,7 +297,10 @@ class PlainExchange:
         self._store = store
 
     def step(self, data: bytes) -> Step:
-        """Parse ``authzid NUL authcid NUL password``; return the check of it, or the failure."""
+        """Parse the client's message ``authzid NUL authcid NUL password``, and return the next step.
+
+        That is the check of the password, or the failure if the message is wrong.
+        """
         try:
             authzid, name, password = data.decode().split("\0")
         except ValueError:

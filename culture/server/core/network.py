@@ -126,7 +126,7 @@ class Network:
     def doubt(self, server: str, is_doubted: bool) -> None:
         """Record whether a linked server's statements about its users are doubted.
 
-        Reclassify these users. ``server``: the server's short name.
+        The class of these users is then unknown, or bot by mode +B. ``server``: the server's short name.
         """
         if is_doubted == (server in self.unvouched):
             return

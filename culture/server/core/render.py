@@ -85,7 +85,7 @@ _TAGS_REPEATED = 512  # bytes of tags; longer ones, repeated on a hundred lines,
 
 
 def flavour_of(caps: frozenset[str]) -> Flavour:
-    """Return which of these capabilities change how lines look, as bits (see ``Flavour``)."""
+    """Return those of the capabilities that change how lines look to a client, as bits."""
     flavour = Flavour.PLAIN
     for cap in caps:
         flavour |= FLAVOURS.get(cap, Flavour.PLAIN)

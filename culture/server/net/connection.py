@@ -30,8 +30,8 @@ class Owner(Protocol):
 class ClientConnection:
     """A client's socket, and the data that is still to be written to it.
 
-    ``queue`` takes whole lines. The first line put there marks the connection dirty (see Session.send), and the poller
-    flushes dirty connections at the end of the turn.
+    ``queue`` takes whole lines. Whoever appends the first one of a turn also adds the connection to the poller's list
+    of those to flush at the end of the turn.
     """
 
     __slots__ = (

@@ -54,7 +54,7 @@ def wanted(config: ServerConfig) -> Iterator[tuple[str, type[Skill], Settings]]:
 
 
 def has_links(config: ServerConfig) -> bool:
-    """Return whether this server has links to others, by the configuration or by a command."""
+    """Return whether this server has links to others: in the configuration or by a command."""
     saved = config.data_dir / FEDERATION / "links.json"
     return bool(config.links) or (config.nick_prefix == "required" and saved.exists())
 

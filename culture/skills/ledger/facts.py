@@ -43,7 +43,7 @@ class Fact(NamedTuple):
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Return what identifies the fact: folded nick, kind and key."""
+        """Return the key by which a fact replaces an earlier one: folded nick, kind and key."""
         return fold(self.nick), self.kind, self.key
 
 

@@ -63,10 +63,10 @@ class ChannelAccess:
         return None if channel is None else self._since(channel)
 
     def since(self, user: User, name: str) -> float | None:
-        """Return the channel's creation time if the user may read links shared there while closed.
+        """Return the channel's creation time if the user may read links shared while it was closed.
 
-        Those are the links since that time. None: only links that were shared while the channel was open. ``Refused``
-        if the user may not read the channel ``name`` at all.
+        The user may read those shared since that time. None: only links that were shared while the channel was open.
+        ``Refused`` if the user may not read the channel ``name`` at all.
         """
         channel = self._network.channel(name)
         if channel is None:

@@ -37,7 +37,8 @@ def may_mention(text: str) -> bool:
 def mentions(text: str, members: Iterable[str]) -> tuple[str, ...]:
     """Return the nicks of ``members`` that a text mentions, each once, in the order of the text.
 
-    The nicks are spelled as in ``members``. The module says what counts as a mention.
+    ``@nick``, ``@name`` and a leading ``nick:`` are mentions, except in code and web addresses. The nicks are spelled
+    as in ``members``.
     """
     if not may_mention(text):
         return ()
