@@ -103,9 +103,9 @@ class TeamContext:
         return self.agents[member.name]
 
     async def read_usage(self, member: TeamMember) -> Mapping[str, Any]:
-        """Return the status of a member's daemon, and record its usage in the journal.
+        """Record a member's usage in the journal, and return the status of its daemon.
 
-        ``NoAnswer`` if the daemon does not answer.
+        The usage is a part of the status. ``NoAnswer`` if the daemon does not answer.
         """
         session = self.handle(member).session
         status = await session.refresh()

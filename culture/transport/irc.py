@@ -150,7 +150,10 @@ class IRCTransport:
         await self._reconnector.stop(reason)
 
     async def restart(self, identity: ClientIdentity | None = None) -> None:
-        """Disconnect and connect again, with ``identity`` if passed; raises ``Hopeless`` as ``start``."""
+        """Disconnect and connect again, with ``identity`` if passed.
+
+        Raises ``Hopeless`` if retries are futile.
+        """
         await self._reconnector.stop("")
         if identity is not None:
             self.identity = identity

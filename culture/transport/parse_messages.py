@@ -128,9 +128,10 @@ class MessageParser:
             return UserClass.UNKNOWN
 
     def _kind_by_name(self, sender: str, tags: Mapping[str, str]) -> UserClass:
-        """Return a sender's class by the configured nicks, with the bot tag and the bot mode.
+        """Return a sender's class by the nicks of agents and people in the configuration.
 
-        A class tag is not trusted here: on servers that are not ours anybody may send one.
+        A sender that is no configured agent and has the bot tag or the bot mode is a bot. A class tag is not trusted
+        here: on servers that are not ours anybody may send one.
         """
         if self.is_configured_agent(sender):
             return UserClass.AGENT

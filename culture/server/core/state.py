@@ -200,7 +200,7 @@ class Channel:
 def covers(mask: str, user: User) -> bool:
     """Return whether a mask of a channel's list matches this user.
 
-    A mask of a mute matches nobody.
+    An extban, such as that of a mute, matches nobody.
     """
     if mask.startswith(ACCOUNT):
         return user.account is not None and matches(mask.removeprefix(ACCOUNT), user.account)

@@ -93,9 +93,9 @@ class ReadMarkers:
         return [session for session in self._router.sessions.get(user, ()) if CAP in session.caps.enabled]
 
     def changed(self) -> bytes | None:
-        """Return new contents for the file of read markers.
+        """Return new contents for the file of read markers, or None.
 
-        None if none changed since the last call.
+        None if no marker has changed since the last call.
         """
         if not self._is_changed:
             return None
@@ -104,7 +104,7 @@ class ReadMarkers:
         return json.dumps({"schema": _SCHEMA, "markers": self._accounts}).encode()
 
     def write(self, data: bytes) -> None:
-        """Write the file of read markers, in any thread.
+        """Write the file of read markers, in any thread; ``data``: its new contents.
 
         A failure is logged, and the file is written with the next change.
         """
