@@ -1,4 +1,4 @@
-"""The outgoing HTTP client: bounded time, bounded answer, only to an address that was checked.
+"""The outgoing HTTP client: bounded time, bounded answer, only to a checked address.
 
 A name is resolved once, every address is checked (``ssrf_guard``), and the connection goes to a number that was
 checked: whoever controls the name cannot answer "a public address" for the check and "your router" for the connection.

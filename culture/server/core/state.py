@@ -200,7 +200,7 @@ class Channel:
 def covers(mask: str, user: User) -> bool:
     """Return whether a mask of a channel's list matches this user.
 
-    An extban, such as that of a mute, matches nobody.
+    An account extban is compared with the user's account; the mask of a mute matches nobody.
     """
     if mask.startswith(ACCOUNT):
         return user.account is not None and matches(mask.removeprefix(ACCOUNT), user.account)

@@ -1,4 +1,4 @@
-"""Convert events to entries of the audit log; the text of a private message is never included."""
+"""Convert events to entries of the audit log, without the text of private messages."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The issuer's keys (RFC 7517), fetched again after a while and when a token names a new one.
+"""The issuer's keys (RFC 7517), fetched again when they are old or a token names a new one.
 
 PyJWT has a client for this as well. It follows redirections to any address, waits for whoever asks first, and asks the
 issuer for every token that names an unknown key: here the address must be trusted, who has a key never waits, and keys
