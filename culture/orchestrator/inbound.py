@@ -162,8 +162,8 @@ class TeamInbound:
     async def _prompt_not_hired(self, data: Mapping[str, Any], why: str) -> None:
         """Prompt the task's manager that a requested worker was not hired, and ``why``.
 
-        A message in the channel that does not mention the manager may start no turn of it. ``data``: the journal's
-        data of the request.
+        The message in the channel does not mention the manager, so it may not start a turn of the manager. ``data``:
+        the journal's data of the request.
         """
         task = self._context.store.state.tasks[data["id"]]
         if task.manager is not None and not task.stage.is_over:

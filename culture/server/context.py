@@ -177,7 +177,7 @@ class Context:
     def find_user(self, nick: str) -> User:
         """Return the user with this nick.
 
-        Raises Refused (401) with the most similar nick if none has it.
+        Raises Refused (401) if there is none; its text suggests the most similar nick.
         """
         user = self.network.user(nick)
         if user is None:
@@ -187,7 +187,7 @@ class Context:
     def find_channel(self, name: str) -> Channel:
         """Return the channel with this name.
 
-        Raises Refused (403), which suggests the most similar name.
+        Raises Refused (403) if there is none; its text suggests the most similar name.
         """
         channel = self.network.channel(name)
         if channel is None:

@@ -263,7 +263,7 @@ class Said(NamedTuple):
 class ToldOpen(NamedTuple):
     """A statement about an earlier message: its channel was open when the message was sent.
 
-    The server of the message made it. ``Host.repeat`` passes it to the skills that store messages.
+    The server of the message made it. ``Host.repeat`` passes it to the hooks of skills that are marked as repeatable.
     """
 
     id: EventId
