@@ -122,7 +122,7 @@ def may_write(network: Network, source: str, target: str, settings: Settings) ->
     one, other = network.user(nick_of(source)), network.user(target)
     if one is None or other is None:
         return False
-    return any(crosses(channel, settings) for channel in one.channels & other.channels)
+    return any(crosses(channel, settings) for channel in one.channels if channel in other.channels)
 
 
 def is_shown(user: User, settings: Settings) -> bool:

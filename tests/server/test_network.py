@@ -227,3 +227,14 @@ def test_an_invitation_ends_with_the_channel(network: Network) -> None:
     assert [channel.name for channel in ori.invitations] == ["#two"]
     network.apply(Parted(LATER, source("ada"), "#two"))
     assert not ori.invitations
+
+
+def test_who_sees_a_change_is_told_in_the_order_of_joining(network: Network) -> None:
+    """Not in one that differs from run to run, as that of a set of objects does."""
+    nicks = [f"user{number}" for number in range(30)]
+    for nick in nicks:
+        network.apply(Arrived(AT, nick, "~tester", "host", "A Tester", "spark"))
+        network.apply(Joined(AT, source(nick), "#two"))
+        network.apply(Joined(AT, source(nick), "#three"))
+    assert [user.nick for user in network.apply(AwaySet(LATER, source("user0"), "gone"))] == nicks[1:]
+    assert [user.nick for user in network.apply(Left(LATER, source("user0"), "bye"))] == nicks[1:]

@@ -146,9 +146,9 @@ class Network:
         for name in self._standing.values():
             self.open(name, at)
 
-    def peers(self, user: User) -> set[User]:
+    def peers(self, user: User) -> dict[User, None]:
         """Return the user and all users who share a channel with the user."""
-        return set(chain((user,), *(channel.members for channel in user.channels)))
+        return dict.fromkeys(chain((user,), *(channel.members for channel in user.channels)))
 
     def apply(self, event: Event) -> Collection[User]:
         """Apply an event to users, channels and servers; return the users to whom it is shown."""
@@ -177,7 +177,7 @@ class Network:
         for mode in MEMBER_MODES:
             if (part := f"{mode}:{key}") in channel.marks:
                 channel.keep_absent(part, mode in rank)
-        user.channels.discard(channel)
+        user.channels.pop(channel, None)
         self.close_if_empty(channel)
 
     def close_if_empty(self, channel: Channel) -> None:
@@ -186,8 +186,8 @@ class Network:
         Only ``apply`` may call it.
         """
         if not channel.members and not channel.is_kept:
-            for invited in channel.invited:
-                invited.invitations -= {channel}
+            for invited in list(channel.invited):
+                channel.uninvite(invited)
             self.remove_channel(channel)
             if channel.is_bounded:
                 self._keep_border(channel)

@@ -61,8 +61,8 @@ class User:
     since: float
     modes: set[str] = field(default_factory=set)
     away: str | None = None
-    channels: "set[Channel]" = field(default_factory=set)
-    invitations: "frozenset[Channel]" = frozenset()
+    channels: "dict[Channel, None]" = field(default_factory=dict)
+    invitations: "tuple[Channel, ...]" = ()
     source: str = ""
     kind: str = UserClass.UNKNOWN
     metadata: dict[str, str] | None = None
@@ -111,7 +111,7 @@ class Channel:
     limit: int | None = None
     lists: dict[str, dict[str, ListEntry]] = field(default_factory=dict)
     members: dict[User, str] = field(default_factory=dict)
-    invited: set[User] = field(default_factory=set)
+    invited: dict[User, None] = field(default_factory=dict)
     is_guarded: bool = False  # a mode may keep a member from speaking
     founder: str | None = None  # the account that registered it
     metadata: dict[str, str] | None = None
@@ -149,6 +149,18 @@ class Channel:
     def guard(self) -> None:
         """Recompute ``is_guarded`` (a mode may keep a member from speaking) after a change of modes."""
         self.is_guarded = bool(self.flags & {"m", "C"} or self.lists.get("b"))
+
+    def invite(self, user: User) -> None:
+        """Record that a user was invited; only changes of the network may call it."""
+        if user not in self.invited:
+            self.invited[user] = None
+            user.invitations = (*user.invitations, self)
+
+    def uninvite(self, user: User) -> None:
+        """Remove a user's invitation, if there is one; only changes of the network may call it."""
+        if user in self.invited:
+            del self.invited[user]
+            user.invitations = tuple(channel for channel in user.invitations if channel is not self)
 
     def keep_absent(self, part: str, held: bool) -> None:
         """Record a change of the rank of a user who is not in the channel, as far as we know.

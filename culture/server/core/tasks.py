@@ -12,12 +12,12 @@ class ServerTasks:
     """Runs coroutines as background tasks until ``stop`` is called."""
 
     def __init__(self) -> None:
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[asyncio.Task[None], None] = {}  # in the order of their starts
 
     def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a coroutine in the background as a task; an error of it is logged."""
         task = asyncio.get_running_loop().create_task(work)
-        self._running.add(task)
+        self._running[task] = None
         task.add_done_callback(self._ended)
         return task
 
@@ -32,6 +32,6 @@ class ServerTasks:
         await asyncio.gather(*running, return_exceptions=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        self._running.discard(task)
+        del self._running[task]
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a task failed", exc_info=error)

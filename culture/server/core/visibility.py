@@ -19,7 +19,10 @@ def sees_channel(asker: User, channel: Channel) -> bool:
 def sees_user(asker: User, other: User) -> bool:
     """Return whether a search by the asker may find the other user; naming the nick always does."""
     return (
-        "i" not in other.modes or other is asker or not asker.channels.isdisjoint(other.channels) or is_operator(asker)
+        "i" not in other.modes
+        or other is asker
+        or not asker.channels.keys().isdisjoint(other.channels)
+        or is_operator(asker)
     )
 
 

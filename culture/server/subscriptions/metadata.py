@@ -109,7 +109,7 @@ class Subscriptions:
             if isinstance(owner, Channel):
                 if user in owner.members:
                     yield session
-            elif user is owner or not user.channels.isdisjoint(owner.channels) or self.watches(session, owner):
+            elif user is owner or not user.channels.keys().isdisjoint(owner.channels) or self.watches(session, owner):
                 yield session
 
     def _joined(self, event: Joined) -> None:
@@ -117,7 +117,7 @@ class Subscriptions:
         user, channel = self._network.user(nick_of(event.source)), self._network.channel(event.channel)
         if user is None or channel is None or not user.metadata:
             return
-        elsewhere = user.channels - {channel}
+        elsewhere = user.channels.keys() - {channel}
         for key, value in user.metadata.items():
             new = [
                 session
@@ -125,7 +125,7 @@ class Subscriptions:
                 if (other := session.user) is not None
                 and other is not user
                 and other in channel.members
-                and other.channels.isdisjoint(elsewhere)
+                and other.channels.keys().isdisjoint(elsewhere)
                 and not self.watches(session, user)
             ]
             self._tell(new, user.nick, key, value)

@@ -103,7 +103,7 @@ def synced_all(ctx: Context) -> Iterator[Message]:
         user
         for user in list(ctx.network.users.values())
         if user is ctx.user
-        or not user.channels.isdisjoint(ctx.user.channels)
+        or not user.channels.keys().isdisjoint(ctx.user.channels)
         or ctx.parts.subscriptions.watches(ctx.session, user)
     ]
     return _values(ctx, [*ctx.user.channels, *users])

@@ -35,9 +35,8 @@ def join(network: "Network", event: Joined) -> Seers:
     if not channel.members and not channel.is_registered:
         channel.founded = event.id.at
     channel.members[user] = _rank(channel, fold(user.nick), event, next_version(network, channel))
-    user.invitations -= {channel}
-    channel.invited.discard(user)
-    user.channels.add(channel)
+    channel.uninvite(user)
+    user.channels[channel] = None
     return channel.members
 
 
@@ -187,8 +186,7 @@ def invite(network: "Network", event: Invited) -> Seers:
     if user is None:
         return ()
     if channel is not None:
-        user.invitations |= {channel}
-        channel.invited.add(user)
+        channel.invite(user)
     return (user,)
 
 

@@ -61,7 +61,7 @@ class _Left(Set[User]):
         return any(user in members for members in self._members)
 
     def __iter__(self) -> Iterator[User]:
-        return iter(set(chain.from_iterable(self._members)))
+        return iter(dict.fromkeys(chain.from_iterable(self._members)))
 
     def __len__(self) -> int:
         return len(set(chain.from_iterable(self._members)))
@@ -76,7 +76,7 @@ def leave(network: "Network", event: Left) -> Seers:
     for channel in list(user.channels):
         network.drop(channel, user)
     for channel in user.invitations:
-        channel.invited.discard(user)
+        channel.uninvite(user)
     network.modes.subtract(user.modes)
     network.remember(user, event.id)
     return seers
@@ -141,7 +141,9 @@ def set_away(network: "Network", event: AwaySet) -> Seers:
     if user is None:
         return ()
     user.away = event.message
-    return network.peers(user) - {user}
+    others = network.peers(user)
+    del others[user]
+    return others
 
 
 def set_account(network: "Network", event: AccountSet) -> Seers:
