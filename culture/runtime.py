@@ -165,6 +165,12 @@ class Runtime:
         """Make a socket."""
         return socket.socket(family, kind, protocol)
 
+    socket_owner: Callable[[tuple[str, int], tuple[str, int]], tuple[int, int] | None] | None = None
+    """Returns uid and inode of a socket, given its address and that of its peer (port 0: of a listener), or None.
+
+    None: the kernel is asked, by ``culture.config.peer_uid``.
+    """
+
     def poll_set(self) -> PollSet | None:
         """Make an epoll set; None on systems without epoll."""
         return select.epoll() if hasattr(select, "epoll") else None

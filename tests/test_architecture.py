@@ -391,9 +391,11 @@ def test_a_sleep_is_found(source: str, seconds: list[float | None]) -> None:
 
 # Packages that take clock, chance, threads, databases and sockets from `culture.runtime`: these can be simulated.
 ON_THE_RUNTIME: tuple[str, ...] = (
+    "culture/server/",
     "culture/transport/",
 )
 FROM_THE_RUNTIME = {"time", "random", "secrets", "threading", "uuid", "select"}
+CONVERSIONS = {"gmtime", "strftime"}  # of ``time``: they read no clock, if they are given a time
 # Modules of these packages that use the machine itself, and why.
 OFF_THE_RUNTIME: dict[str, str] = {}
 
@@ -412,6 +414,8 @@ def around_the_runtime(tree: ast.AST) -> Iterator[str]:
         match node:
             case ast.Import(names=names):
                 yield from (alias.name for alias in names if alias.name in FROM_THE_RUNTIME)
+            case ast.ImportFrom(module="time", names=names) if {alias.name for alias in names} <= CONVERSIONS:
+                continue
             case ast.ImportFrom(module=name) if name in FROM_THE_RUNTIME:
                 yield name or ""
             case ast.Call(func=ast.Attribute(value=ast.Name("datetime"), attr="now" | "utcnow")):
@@ -442,6 +446,7 @@ def test_clock_chance_threads_and_disk_come_from_the_runtime() -> None:
         ("sqlite3.connect(path)", "sqlite3.connect"),
         ("with socket.socket() as probe: pass", "socket.socket"),
         ("ThreadPoolExecutor(1)", "ThreadPoolExecutor"),
+        ("from time import gmtime, time", "time"),
     ],
 )
 def test_a_way_around_the_runtime_is_found(source: str, use: str) -> None:
@@ -463,30 +468,49 @@ def _takes_runtime(arguments: ast.arguments) -> bool:
     return "runtime" in (each.arg for each in [*arguments.args, *arguments.kwonlyargs])
 
 
-def without_runtime(tree: ast.Module, makers: set[str]) -> Iterator[str]:
-    """The calls of such functions and classes that do not pass ``runtime=`` on."""
-    imported_names = {
-        alias.asname or alias.name: alias.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("culture")
-        for alias in node.names
-    }
-    own = {*with_runtime(tree)}
+def without_runtime(tree: ast.Module, module: str, makers: set[str]) -> Iterator[str]:
+    """The calls of such functions and classes, given by their full names, that do not pass ``runtime=`` on."""
+    names = {name: f"{module}.{name}" for name in with_runtime(tree)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            name = imported_names.get(node.func.id, node.func.id if node.func.id in own else "")
-            if name in makers and "runtime" not in {each.arg for each in node.keywords}:
-                yield node.func.id
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("culture"):
+            names |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Name(name)):
+                called = names.get(name)
+            case ast.Call(func=ast.Attribute(value=ast.Name(name), attr=attribute)):
+                called = f"{names.get(name)}.{attribute}"
+            case _:
+                continue
+        if called in makers and "runtime" not in {each.arg for each in node.keywords}:
+            yield called
 
 
 def test_the_runtime_is_passed_on() -> None:
     """Whatever takes a runtime, which is the real one by default, is given it, or the simulator would not be asked."""
-    trees = [*on_the_runtime()]
-    makers = {name for _, path in modules() for name in with_runtime(ast.parse(path.read_text(encoding="utf-8")))}
-    missing = {name: sorted({*without_runtime(tree, makers)}) for name, tree in trees}
+    makers = {
+        f"{module}.{name}"
+        for module, path in modules()
+        for name in with_runtime(ast.parse(path.read_text(encoding="utf-8")))
+    }
+    missing = {
+        name: sorted({*without_runtime(tree, name.removesuffix(".py").replace("/", "."), makers)})
+        for name, tree in on_the_runtime()
+    }
     assert {name: calls for name, calls in missing.items() if calls} == {}
 
 
-def test_a_runtime_that_is_not_passed_on_is_found() -> None:
-    source = "class Log:\n    def __init__(self, path, runtime=REAL): ...\nLog(1)\nLog(1, runtime=runtime)\n"
-    assert [*without_runtime(ast.parse(source), {"Log"})] == ["Log"]
+@pytest.mark.parametrize(
+    ("source", "called"),
+    [
+        (
+            "class Log:\n    def __init__(self, path, runtime=REAL): ...\nLog(1)\nLog(1, runtime=runtime)\n",
+            ["here.Log"],
+        ),
+        ("from culture.logs import Log\nLog(1)\nLog(1, runtime=runtime)", ["culture.logs.Log"]),
+        ("from culture import logs\nlogs.Log(1)\nlogs.Log(1, runtime=runtime)", ["culture.logs.Log"]),
+        ("from culture.other import Log\nLog(1)", []),
+    ],
+)
+def test_a_runtime_that_is_not_passed_on_is_found(source: str, called: list[str]) -> None:
+    assert [*without_runtime(ast.parse(source), "here", {"here.Log", "culture.logs.Log"})] == called

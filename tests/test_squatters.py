@@ -330,7 +330,7 @@ async def test_a_squatter_on_one_address_of_localhost_does_not_hide_the_server_o
 
 def test_a_server_that_has_not_accepted_yet_is_known_by_its_listener() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()) as client:
-        assert peer_uid.owner_of(client.getpeername(), client.getsockname()) is None
+        assert peer_uid.socket_owner(client.getpeername(), client.getsockname()) is None
         check_peer(client)
 
 
@@ -357,7 +357,7 @@ def test_the_kernel_s_tables_tell_the_same_where_netlink_is_forbidden(monkeypatc
 
 
 def test_another_machine_and_a_system_that_cannot_tell_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer_uid, "owner_of", lambda *_: pytest.fail("the kernel was asked"))
+    monkeypatch.setattr(peer_uid, "socket_owner", lambda *_: pytest.fail("the kernel was asked"))
     monkeypatch.setattr(peer_uid, "_by_netlink", lambda *_: pytest.fail("the kernel was asked"))
     elsewhere = SimpleNamespace(getpeername=lambda: ("192.0.2.1", 6667), getsockname=lambda: ("192.0.2.2", 5))
     check_peer(elsewhere)  # type: ignore[arg-type]

@@ -15,11 +15,11 @@ import pwd
 import socket
 import struct
 import sys
-import time
 from pathlib import Path
 from typing import Protocol
 
 from culture.config.listen_policy import is_loopback
+from culture.runtime import REAL, Runtime
 
 _SOCK_DIAG = 4  # NETLINK_SOCK_DIAG
 _BY_FAMILY = 20  # SOCK_DIAG_BY_FAMILY
@@ -74,7 +74,9 @@ class Connected(Protocol):
         """Return ``size`` bytes of the value of a socket option."""
 
 
-def check_peer(connection: Connected, allowed: str | None = None, setting: str = SETTING) -> None:
+def check_peer(
+    connection: Connected, allowed: str | None = None, setting: str = SETTING, *, runtime: Runtime = REAL
+) -> None:
     """Raise PortHeld if the other end is a process of an untrusted user of this machine.
 
     Trusted are root, our user and ``allowed`` (name or uid). ``setting``: where people can allow a user, for the
@@ -84,7 +86,7 @@ def check_peer(connection: Connected, allowed: str | None = None, setting: str =
     peer, own = (host.partition("%")[0], port), (own_host.partition("%")[0], own_port)
     if not IS_KNOWN or not _is_local(peer[0], own[0]):
         return
-    uid = _peer_owner(connection, peer, own)
+    uid = _peer_owner(connection, peer, own, runtime)
     if uid is None or uid in (0, os.geteuid()) or allowed in (str(uid), user_name(uid)):
         return
     raise PortHeld(peer[1], user_name(uid), setting)
@@ -103,13 +105,13 @@ def _is_local(peer: str, own: str) -> bool:
     return peer == own or is_loopback(peer)
 
 
-def _peer_owner(connection: Connected, peer: Address, own: Address) -> int | None:
-    listener = _listener_owner(peer, own[0])
-    accepted = owner_of(peer, own)
+def _peer_owner(connection: Connected, peer: Address, own: Address, runtime: Runtime) -> int | None:
+    listener = _listener_owner(peer, own[0], runtime)
+    accepted = socket_owner(peer, own, runtime=runtime)
     if accepted is not None:
         return accepted[0]
     if listener is None:
-        time.sleep(_SETTLED)  # rare: a port that the kernel forwards elsewhere, or a peer that is gone
+        runtime.sleep(_SETTLED)  # rare: a port that the kernel forwards elsewhere, or a peer that is gone
     if connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != _ESTABLISHED:
         raise ConnectionAbortedError(f"whatever listens on port {peer[1]} closed the connection at once")
     return None if listener is None else listener[0]
@@ -120,30 +122,34 @@ def uid_of(client: Address, server: Address) -> int | None:
 
     ``client`` and ``server``: the addresses of the two ends of the connection.
     """
-    owner = owner_of(client, server)
+    owner = socket_owner(client, server)
     return None if owner is None else owner[0]
 
 
-def owner_of(client: Address, server: Address) -> tuple[int, int] | None:
+def socket_owner(client: Address, server: Address, *, runtime: Runtime = REAL) -> tuple[int, int] | None:
     """Return uid and inode of a client's socket; None if they cannot be determined.
 
     ``client`` and ``server``: the addresses of the two ends of the connection. The kernel is asked by netlink (10 µs),
-    or if that fails by reading /proc.
+    or if that fails by reading /proc; a runtime with sockets of its own is asked instead.
     """
+    if runtime.socket_owner is not None:
+        return runtime.socket_owner(client, server)
     try:
         return _by_netlink(client, server)
     except OSError:
         return _by_proc(client, server)
 
 
-def _listener_owner(address: Address, client: str) -> tuple[int, int] | None:
+def _listener_owner(address: Address, client: str, runtime: Runtime = REAL) -> tuple[int, int] | None:
     """Return uid and inode of the socket that listens on ``address`` for the host ``client``.
 
     None if there is no such socket.
     """
+    anyone = (client, 0)  # no connection has port 0, so the kernel finds the listener
+    if runtime.socket_owner is not None:
+        return runtime.socket_owner(address, anyone)
     try:
-        # No connection has port 0, so the kernel finds the listener.
-        return _by_netlink(address, (client, 0))
+        return _by_netlink(address, anyone)
     except OSError:
         return _listener_by_proc(address)
 

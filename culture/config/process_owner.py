@@ -12,11 +12,11 @@ or because a text told it to.
 """
 
 import os
-import time
 from pathlib import Path
 
 from culture.protocol.names import valid_nick
 from culture.protocol.vocabulary import Environment
+from culture.runtime import REAL, Runtime
 
 DAEMON = "culture-agent"
 """The process name of a daemon (at most 15 bytes), as ``ps`` and /proc/<pid>/stat show it."""
@@ -63,17 +63,17 @@ def take_daemon_name() -> None:
     (_PROC / "self" / "comm").write_text(DAEMON, encoding="ascii")
 
 
-def holders(inode: int, patience: float = PATIENCE) -> list[int]:
+def holders(inode: int, patience: float = PATIENCE, *, runtime: Runtime = REAL) -> list[int]:
     """Return the pids of the processes that have a socket open and that this user may see.
 
     ``inode``: the inode of the socket. Blocks: about 10 µs for each process and 2 µs for each open file; raises
     TooManyProcesses after ``patience`` seconds.
     """
-    link, deadline, pids = f"socket:[{inode}]", time.monotonic() + patience, []
+    link, deadline, pids = f"socket:[{inode}]", runtime.monotonic() + patience, []
     for entry in os.listdir(_PROC):
         if entry.isdecimal() and _holds(entry, link):
             pids.append(int(entry))
-        if time.monotonic() > deadline:
+        if runtime.monotonic() > deadline:
             raise TooManyProcesses
     return pids
 

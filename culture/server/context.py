@@ -86,7 +86,7 @@ class ServerParts:
     rehash: Callable[[], None]
     turn: Callable[[], AbstractContextManager[None]]
     tasks: ServerTasks
-    sessions: set[Session]
+    sessions: dict[Session, None]
     on_session_end: list[Callable[[Session], None]]
     """Called with each session that ended."""
     on_session_attach: list[Callable[[Session], None]]

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TypeVar
 
 from culture.lib.files import create_private
+from culture.runtime import REAL, Runtime
 
 BUSY = 0.5  # seconds to wait for another writer
 _ROWS = 512  # most rows in one statement
@@ -54,7 +55,7 @@ class Database(sqlite3.Connection):
                 raise Deleted(f"{file} was deleted or replaced: put it back, or restart the server to begin a new one")
 
 
-def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> Database:
+def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY, runtime: Runtime = REAL) -> Database:
     """Open a SQLite database for writing (mode 0600, WAL); a commit is on disk when it returns.
 
     ``steps`` make the schema, each from the one before: a file of an older schema is migrated in one transaction, one
@@ -62,7 +63,8 @@ def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> D
     use ``transaction`` to write more than one row.
     """
     create_private(path)
-    connection = sqlite3.connect(path, timeout=busy, isolation_level=None, check_same_thread=False, factory=Database)
+    connection = runtime.connect(path, timeout=busy, isolation_level=None, check_same_thread=False, factory=Database)
+    assert isinstance(connection, Database)
     try:
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
@@ -75,12 +77,12 @@ def open_database(path: Path, steps: Sequence[Step], *, busy: float = BUSY) -> D
     return connection
 
 
-def open_reader(path: Path, *, busy: float = BUSY) -> sqlite3.Connection:
+def open_reader(path: Path, *, busy: float = BUSY, runtime: Runtime = REAL) -> sqlite3.Connection:
     """Open a SQLite database for reading only, which does not block writers.
 
     ``busy``: seconds to wait while the file is locked.
     """
-    return sqlite3.connect(
+    return runtime.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=busy, isolation_level=None, check_same_thread=False
     )
 

@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 import socket
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
@@ -79,14 +78,14 @@ class IRCd:
     def __init__(
         self,
         config: ServerConfig,
-        clock: Callable[[], float] = time.time,
         authenticator: Authenticator | None = None,
         poller: Poller | None = None,
         runtime: Runtime = REAL,
     ) -> None:
-        self._poller = poller or Poller()
-        self._clock = clock
-        self._lock = DataLock(config.data_dir)
+        self._poller = poller or Poller(runtime=runtime)
+        self._runtime = runtime
+        self._clock = runtime.now
+        self._lock = DataLock(config.data_dir, runtime=runtime)
         self._listeners: list[Listener] = []
         self._address_limits = AddressLimits()
         self._groups = ConnectionGroups()
@@ -97,20 +96,21 @@ class IRCd:
         self.reload: Callable[[], ServerConfig] | None = None
         network = Network(config.channels, config.channel_modes, config.limits.whowas)
         self._wrapping = Wrapping(config.listen)
-        accounts = AccountStore(config.accounts_file, config.account_prefix)
-        logins = Logins(_issued_tokens(config, accounts, clock))
+        accounts = AccountStore(config.accounts_file, config.account_prefix, runtime=runtime)
+        logins = Logins(_issued_tokens(config, accounts, runtime=runtime), runtime=runtime)
         network.know_people(accounts.knows_people)
         _check_exposure(config, accounts)
         self._lock.acquire()
-        ids = Ids(config.data_dir / "ids.json", config.short_name, clock)
+        ids = Ids(config.data_dir / "ids.json", config.short_name, runtime=runtime)
         router = Router(config.name, network, ids, self._poller.dirty)
         monitors = Monitors(router)
-        batches, markers = MultilineBatches(config.name), ReadMarkers(router, config.data_dir / "read-markers.json")
+        batches = MultilineBatches(config.name)
+        markers = ReadMarkers(router, config.data_dir / "read-markers.json", runtime=runtime)
         subscriptions = Subscriptions(router, network, monitors)
         tasks = ServerTasks()
         commands = dict(COMMANDS)
         path = config.data_dir / "channels.json"
-        self._registered = RegisteredChannels(path, network, router, tasks, self._poller.dirty)
+        self._registered = RegisteredChannels(path, network, router, tasks, self._poller.dirty, runtime=runtime)
         self.parts = ServerParts(
             config=config,
             network=network,
@@ -119,11 +119,11 @@ class IRCd:
             accounts=accounts,
             logins=logins,
             commands=commands,
-            started=clock(),
+            started=runtime.now(),
             rehash=self._rehash,
             turn=self._poller.turn,
             tasks=tasks,
-            sessions=set(),
+            sessions={},
             on_session_end=[
                 self._address_limits.release,
                 self._groups.forget,
@@ -139,7 +139,7 @@ class IRCd:
             markers=markers,
             recent=RecentMessages(router, config.limits.redactable),
             subscriptions=subscriptions,
-            skills=Skills(),
+            skills=Skills(runtime=runtime),
             metrics=Metrics(),
             hand_over=self._hand_over,
             connect=lambda sock, layer: ClientConnection(sock, self._poller, layer),
@@ -270,12 +270,12 @@ class IRCd:
         if why_not is not None:
             self._turn_away(connection, why_not)
             return
-        self.parts.sessions.add(session)
+        self.parts.sessions[session] = None
         connection.start(Dispatcher(Context(self.parts, session), self.parts.commands))
 
     def _hand_over(self, session: Session) -> ClientConnection:
         """Forget a session without a QUIT and return its connection, which becomes a server's link."""
-        self.parts.sessions.discard(session)
+        self.parts.sessions.pop(session, None)
         session.ended = True
         for forget in self.parts.on_session_end:
             forget(session)
@@ -291,7 +291,7 @@ class IRCd:
             connection.abort()
 
     def _ended(self, session: Session, reason: str) -> None:
-        self.parts.sessions.discard(session)
+        self.parts.sessions.pop(session, None)
         for forget in self.parts.on_session_end:
             forget(session)
         if session.connection.is_open:
@@ -337,12 +337,12 @@ class IRCd:
                     await asyncio.sleep(_STEP)
 
 
-def _issued_tokens(config: ServerConfig, accounts: AccountStore, clock: Callable[[], float]) -> Tokens | None:
+def _issued_tokens(config: ServerConfig, accounts: AccountStore, *, runtime: Runtime) -> Tokens | None:
     if config.oidc is None:
         return None
     from culture.server.auth.oidc.tokens import IssuedTokens  # imports PyJWT and all of cryptography
 
-    return IssuedTokens(config.oidc, accounts, clock)
+    return IssuedTokens(config.oidc, accounts, runtime=runtime)
 
 
 def _trusted_uids(config: ServerConfig) -> set[int]:

@@ -4,15 +4,16 @@ import os
 from pathlib import Path
 
 from culture.lib.files import FileLock, LockTaken
+from culture.runtime import REAL, Runtime
 from culture.server.errors import StartError
 
 
 class DataLock:
     """Locks a server's data folder, so that no second server writes in it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, runtime: Runtime = REAL) -> None:
         self._folder = folder
-        self._lock = FileLock(folder / "lock")
+        self._lock = FileLock(folder / "lock", runtime=runtime)
 
     def acquire(self) -> None:
         """Make the server's data folder if need be, and lock it.

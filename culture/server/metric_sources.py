@@ -1,6 +1,5 @@
 """The server's own metrics: users, connections, messages, commands."""
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import wraps
@@ -46,9 +45,9 @@ class ServerMetrics:
 
     def _add(self, poller: Poller) -> None:
         parts, metrics = self._parts, self._parts.metrics
-        network, router = parts.network, parts.router
+        network, router, now = parts.network, parts.router, parts.runtime.now
         metrics.gauge("culture_info", "The running version.", lambda: [({"version": __version__}, 1)])
-        metrics.gauge("culture_up_seconds", "Seconds since the server started.", lambda: time.time() - parts.started)
+        metrics.gauge("culture_up_seconds", "Seconds since the server started.", lambda: now() - parts.started)
         metrics.gauge("culture_users", "Users on all servers of the mesh.", lambda: len(network.users))
         metrics.gauge("culture_local_users", "Users with a session here.", lambda: len(router.sessions))
         metrics.gauge("culture_sessions", "Connections of clients.", lambda: len(parts.sessions))

@@ -7,7 +7,6 @@ docs/server/skills.md for how to write one.
 
 import asyncio
 import socket
-import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -67,7 +66,7 @@ class Host:
     def __init__(self, parts: ServerParts, name: str, failed: Callable[[BaseException], None]) -> None:
         self._parts = parts
         self._skill = name
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
         self._is_over = False
         self.failed = failed
         """Switches the skill off; call it, in any thread, with an error of the skill's own."""
@@ -145,7 +144,7 @@ class Host:
 
     def monotonic(self) -> float:
         """Return the monotonic time in seconds; ``last_active`` of a connection is in this time."""
-        return time.monotonic()
+        return self._parts.runtime.monotonic()
 
     def stamp(self) -> EventId:
         """Return a new event id with the present time."""
@@ -234,8 +233,8 @@ class Host:
             work.close()
             return
         task = self._parts.tasks.start(self._guarded(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
         # A task that is cancelled before its first step would leave the coroutine unawaited.
         task.add_done_callback(lambda _: work.close())
 

@@ -15,7 +15,7 @@ from culture.federation.peer import Peer
 from culture.protocol.message import NO_TAGS
 from culture.server.events import Redacted, Said
 from culture.server.ircd import IRCd
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import config_for
 
 SECRET = "known-to-both"
@@ -105,7 +105,7 @@ class Server:
                 history={"enabled": False},
                 urlindex={"enabled": False},
             ),
-            clock=self._clock,
+            runtime=ClockedRuntime(self._clock),
         )
         mesh = self.ircd.parts.skills.get("federation")
         assert isinstance(mesh, Mesh)

@@ -13,7 +13,7 @@ from culture.server.auth.accounts import new_account
 from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected, registered
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import Serve, config_for
 
 PASSWORD = "correct-horse"
@@ -159,7 +159,7 @@ async def test_too_many_tries_have_to_wait(tmp_path: Path) -> None:
     """As many within the period as the limits say; here each connection counts for itself, as it is our own."""
     clock = Clock()
     config = config_for(tmp_path, self_registration="inside", limits={"new_accounts": 1, "new_accounts_period": 100})
-    async with IRCd(config, clock=clock).running() as ircd, registered(ircd.port, "spark-ori") as ori:
+    async with IRCd(config, runtime=ClockedRuntime(clock)).running() as ircd, registered(ircd.port, "spark-ori") as ori:
         assert (await ori.ask(f"REGISTER * * {PASSWORD}"))[0].params[0] == "SUCCESS"
         next(iter(ircd.parts.sessions)).account = None
         await ori.ask("NICK spark-other")

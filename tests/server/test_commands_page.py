@@ -18,7 +18,7 @@ from culture.server.core.isupport import MODE_KINDS, USER_MODES, tokens
 from culture.server.handlers.capability import OFFERED
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import config_for
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "server" / "commands.md").read_text(encoding="utf-8")
@@ -89,7 +89,7 @@ async def test_the_examples_are_what_happens(tmp_path: Path, verb: str, monkeypa
         self_registration="inside",
         links=(LinkConfig(name="thor", secret="correct-horse"),),
     )
-    async with IRCd(config, clock=clock).running() as ircd, AsyncExitStack() as stack:
+    async with IRCd(config, runtime=ClockedRuntime(clock)).running() as ircd, AsyncExitStack() as stack:
         ori = await furnish(stack, ircd)
         if verb == "AUTHENTICATE":
             account = new_account("ori", UserClass.HUMAN, verifier=PasswordVerifier.of("correct horse"))

@@ -14,7 +14,7 @@ from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import Serve, config_for
 
 ROOT = Operator(name="root", password="secret")
@@ -186,7 +186,7 @@ class Ages(NamedTuple):
 async def ages(tmp_path: Path) -> AsyncIterator[Ages]:
     """A server whose clock the test moves."""
     clock = Clock()
-    async with IRCd(config_for(tmp_path), clock=clock).running() as ircd:
+    async with IRCd(config_for(tmp_path), runtime=ClockedRuntime(clock)).running() as ircd:
         yield Ages(ircd, clock)
 
 

@@ -11,7 +11,7 @@ from culture.protocol.message import Message
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import registered
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import Serve, config_for
 
 DAY = 86_400
@@ -118,7 +118,7 @@ async def test_the_version_comes_with_the_features(crowd: Crowd) -> None:
 async def test_time_and_uptime(tmp_path: Path) -> None:
     """RFC 2812 §3.4.6 and §3.4.4"""
     clock = Clock()
-    async with IRCd(config_for(tmp_path), clock=clock).running() as ircd, AsyncExitStack() as stack:
+    async with IRCd(config_for(tmp_path), runtime=ClockedRuntime(clock)).running() as ircd, AsyncExitStack() as stack:
         ori = await Crowd(ircd, stack).join("spark-ori")
         clock.now += 3 * DAY + 3_723.5
         assert replies(await ori.ask("TIME")) == [("391", "spark", "2027-01-18T09:02:03.500Z")]

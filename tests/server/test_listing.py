@@ -16,7 +16,7 @@ from culture.server.handlers.list_channels import Filter
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import Serve, config_for
 
 MINUTE = 60.0
@@ -96,7 +96,10 @@ class Ages(NamedTuple):
 async def ages(tmp_path: Path) -> AsyncIterator[Ages]:
     """A client of a server whose clock the test moves."""
     clock = Clock()
-    async with IRCd(config_for(tmp_path, channels=()), clock=clock).running() as ircd, AsyncExitStack() as stack:
+    async with (
+        IRCd(config_for(tmp_path, channels=()), runtime=ClockedRuntime(clock)).running() as ircd,
+        AsyncExitStack() as stack,
+    ):
         yield Ages(await Crowd(ircd, stack).join("spark-ori"), clock)
 
 

@@ -11,7 +11,7 @@ from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
 from culture.server.ircd import IRCd
 from tests.support.client import Client, connected, registered
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.people import PASSWORD, authenticate, come_in, plain, verifier
 from tests.support.servers import config_for
 
@@ -53,7 +53,7 @@ async def test_a_phone_that_was_offline_an_hour_gets_all_and_knows_what_is_unrea
     store.add(new_account("ori", UserClass.HUMAN, verifier=verifier(), always_on=True))
     clock = Clock()
     async with (
-        IRCd(config_for(tmp_path), clock=clock).running() as ircd,
+        IRCd(config_for(tmp_path), runtime=ClockedRuntime(clock)).running() as ircd,
         registered(ircd.port, "spark-bee", "message-tags server-time echo-message") as bee,
         AsyncExitStack() as stack,
     ):

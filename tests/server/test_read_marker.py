@@ -10,7 +10,7 @@ from culture.server.auth.authenticator import Credentials, ServerIdentity
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client, connected, registered
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import Serve, config_for, serving
 
 CAP = "draft/read-marker"
@@ -60,7 +60,7 @@ async def test_nobody_else_hears_of_it(crowd: Crowd) -> None:
 async def test_what_is_yet_to_come_cannot_have_been_read(tmp_path: Path) -> None:
     clock = Clock()
     async with (
-        IRCd(config_for(tmp_path), clock=clock).running() as ircd,
+        IRCd(config_for(tmp_path), runtime=ClockedRuntime(clock)).running() as ircd,
         registered(ircd.port, "spark-ori", CAP) as ori,
     ):
         assert told(await ori.ask("MARKREAD #a timestamp=2999-01-01T00:00:00.000Z")) == [

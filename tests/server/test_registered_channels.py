@@ -24,7 +24,7 @@ from culture.server.ircd import IRCd
 from culture.server.shapes import UnreadableJson
 from tests.server.logins import ByPassword, log_in
 from tests.support.client import Client, connected
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import config_for, serving
 from tests.support.waiting import PATIENCE
 
@@ -158,7 +158,7 @@ async def test_all_of_it_is_there_after_a_restart(tmp_path: Path) -> None:
     clock = Clock()
 
     def server() -> IRCd:
-        return IRCd(config_for(tmp_path), clock=clock, authenticator=ByPassword())
+        return IRCd(config_for(tmp_path), runtime=ClockedRuntime(clock), authenticator=ByPassword())
 
     asked = ("MODE #Plans", "TOPIC #Plans", "MODE #Plans b", "MODE #Plans e", "MODE #Plans I", "METADATA #Plans LIST")
     async with server().running() as ircd, AsyncExitStack() as stack:

@@ -1,6 +1,9 @@
 """Clocks for tests: a time that stands still, and sleeping."""
 
 import asyncio
+from collections.abc import Callable
+
+from culture.runtime import Runtime
 
 
 class Clock:
@@ -11,6 +14,13 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class ClockedRuntime(Runtime):
+    """The real runtime, but its wall clock is the one of a test."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.now = clock
 
 
 async def sleep(seconds: float) -> None:

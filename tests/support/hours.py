@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from culture.runtime import REAL
 from tests.support.clock import sleep
 
 QUIET = 0.001
@@ -27,6 +28,8 @@ class Hours:
         self._is_passing = False
         for name in ("monotonic", "time"):
             monkeypatch.setattr(time, name, self._moved(getattr(time, name)))
+        for name in ("monotonic", "now"):
+            monkeypatch.setattr(REAL, name, self._moved(getattr(REAL, name)))
         selector: Any = loop._selector  # type: ignore[attr-defined]
         self._select = selector.select
         monkeypatch.setattr(selector, "select", self._selected)

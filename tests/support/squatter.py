@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from culture.config import peer_uid
+from culture.runtime import REAL, Runtime
 from tests.support.waiting import PATIENCE
 
 USER, UID = ("nobody", 65534) if os.geteuid() != 65534 else ("daemon", 1)
@@ -107,10 +108,12 @@ async def squatting(
 
 
 def _pretend(monkeypatch: pytest.MonkeyPatch, place: peer_uid.Address, process: asyncio.subprocess.Process) -> None:
-    real = peer_uid.owner_of
+    real = peer_uid.socket_owner
 
-    def owner_of(client: peer_uid.Address, server: peer_uid.Address) -> tuple[int, int] | None:
+    def socket_owner(
+        client: peer_uid.Address, server: peer_uid.Address, *, runtime: Runtime = REAL
+    ) -> tuple[int, int] | None:
         is_theirs = client == place and process.returncode is None
-        return (UID, 1) if is_theirs else real(client, server)
+        return (UID, 1) if is_theirs else real(client, server, runtime=runtime)
 
-    monkeypatch.setattr(peer_uid, "owner_of", owner_of)
+    monkeypatch.setattr(peer_uid, "socket_owner", socket_owner)

@@ -2,12 +2,12 @@
 
 import base64
 import json
-import secrets
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
+from culture.runtime import REAL, Runtime
 from culture.server.auth.accounts import (
     Account,
     AccountRefused,
@@ -22,6 +22,9 @@ from culture.server.auth.accounts import (
 from culture.server.auth.password import PasswordVerifier
 from culture.server.shapes import Json, UnreadableJson, forward, items, mapping, number, refuse_unknown, text
 
+_KEY_BYTES = 32
+_NEW_KEY = object()  # stands for a key in a document that has none
+
 
 class AccountFileContents(NamedTuple):
     """The accounts of an accounts file, by folded name, and the key for fake password verifiers."""
@@ -31,17 +34,17 @@ class AccountFileContents(NamedTuple):
 
 
 def _add_key(document: Json) -> Json:
-    """Migrate an accounts file of schema 0, which lacks the key for fake verifiers."""
-    return {"key": secrets.token_hex(32), "accounts": [], **document}
+    """Migrate an accounts file of schema 0, which lacks the key for fake verifiers: a new one is made."""
+    return {"key": _NEW_KEY, "accounts": [], **document}
 
 
 # MIGRATIONS[n] converts schema n to schema n + 1.
 MIGRATIONS: tuple[Callable[[Json], Json], ...] = (_add_key,)
 
 
-def empty() -> AccountFileContents:
+def empty(*, runtime: Runtime = REAL) -> AccountFileContents:
     """Return the contents of a new accounts file: no accounts, and a new key for fake verifiers."""
-    return AccountFileContents({}, secrets.token_bytes(32))
+    return AccountFileContents({}, runtime.token_bytes(_KEY_BYTES))
 
 
 def dump(contents: AccountFileContents) -> bytes:
@@ -54,14 +57,14 @@ def dump(contents: AccountFileContents) -> bytes:
     return (json.dumps(document, indent=1) + "\n").encode()
 
 
-def parse(data: bytes) -> AccountFileContents:
+def parse(data: bytes, *, runtime: Runtime = REAL) -> AccountFileContents:
     """Parse an accounts file of any schema and return its contents.
 
     Raises UnreadableJson if the file is damaged.
     """
     try:
         document = forward(mapping(json.loads(data)), MIGRATIONS)
-        key = bytes.fromhex(text(document["key"]))
+        key = runtime.token_bytes(_KEY_BYTES) if document["key"] is _NEW_KEY else bytes.fromhex(text(document["key"]))
         accounts = [_read(mapping(item)) for item in items(document["accounts"])]
     except UnreadableJson:
         raise

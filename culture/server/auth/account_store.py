@@ -3,12 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from threading import Lock
 from typing import NamedTuple
 
 from culture.lib.files import FileStamp, file_stamp, read_private, replace_file, write_lock
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
+from culture.runtime import REAL, Runtime
 from culture.server.auth import account_file
 from culture.server.auth.account_file import AccountFileContents
 from culture.server.auth.accounts import (
@@ -54,10 +54,11 @@ class AccountStore:
     short name if nicks begin with it: ``ori`` and ``spark-ori`` are then one name.
     """
 
-    def __init__(self, path: Path, prefix: str = "") -> None:
+    def __init__(self, path: Path, prefix: str = "", *, runtime: Runtime = REAL) -> None:
         self.path = path
+        self._runtime = runtime
         self._prefix = f"{fold(prefix)}-" if prefix else ""
-        self._changing = Lock()
+        self._changing = runtime.lock()
         self._now = self._load(None)
         self._reported = self._now.contents.accounts
 
@@ -128,7 +129,7 @@ class AccountStore:
         def updated(current: AccountSnapshot) -> Account:
             account = current.subjects.get(subject)
             if account is None:
-                account = new_account(name, kind, subject=subject)
+                account = new_account(name, kind, subject=subject, runtime=self._runtime)
                 self._check_free(account, current)
                 if self.bare(name) != fold(name):
                     raise AccountRefused("the prefix of the server is no part of a name")
@@ -167,7 +168,7 @@ class AccountStore:
 
         Only the token's digest is stored.
         """
-        token = new_token()
+        token = new_token(runtime=self._runtime)
         stored = Token(token_label(label), token_digest(token))
 
         def with_token(account: Account) -> Account:
@@ -203,7 +204,7 @@ class AccountStore:
             name,
             lambda account: replace(
                 account,
-                revoked=account.revoked or now(),
+                revoked=account.revoked or now(runtime=self._runtime),
                 revocations=account.revocations + 1,
                 verifier=None,
                 certificates=(),
@@ -257,11 +258,12 @@ class AccountStore:
         A lock keeps other writers out from reading to writing.
         """
         try:
-            with self._changing, write_lock(self.path):
+            with self._changing, write_lock(self.path, runtime=self._runtime):
                 current = self._load(self._now)
                 account = make(current)
                 accounts = {**current.contents.accounts, fold(account.name): account}
-                replace_file(self.path, account_file.dump(AccountFileContents(accounts, current.contents.key)))
+                written = account_file.dump(AccountFileContents(accounts, current.contents.key))
+                replace_file(self.path, written, runtime=self._runtime)
                 self._now = self._load(current)
                 return account
         except OSError as error:
@@ -285,10 +287,10 @@ class AccountStore:
         if file is None:
             if current and current.contents.accounts:
                 raise AccountsError(f"{self.path} is gone; put it back from a backup, or restart without accounts")
-            return current or self._indexed(account_file.empty(), None)
+            return current or self._indexed(account_file.empty(runtime=self._runtime), None)
         data, stamp = file
         try:
-            return self._indexed(account_file.parse(data), stamp)
+            return self._indexed(account_file.parse(data, runtime=self._runtime), stamp)
         except UnreadableJson as error:
             raise AccountsError(
                 f"{self.path} cannot be read: {error}\nNothing was changed. Put it right or back from a backup."

@@ -2,10 +2,10 @@
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
 from culture.protocol.names import reserved
 from culture.protocol.vocabulary import UserClass
+from culture.runtime import REAL, Runtime
 from culture.server.auth.password import PasswordVerifier
 from culture.server.errors import StartError
 
@@ -101,6 +101,7 @@ def new_account(
     subject: Subject | None = None,
     via: str | None = None,
     user: str | None = None,
+    runtime: Runtime = REAL,
 ) -> Account:
     """Return a new account after checking its parts; raises AccountRefused for an invalid one.
 
@@ -113,7 +114,7 @@ def new_account(
         name=account_name(name),
         kind=kind,
         always_on=kind is UserClass.HUMAN if always_on is None else always_on,
-        created=now(),
+        created=now(runtime=runtime),
         verifier=verifier,
         certificates=tuple(dict.fromkeys(map(fingerprint, certificates))),
         nicks=tuple(dict.fromkeys(map(account_name, nicks))),
@@ -174,6 +175,6 @@ def user_word(text: str) -> str:
     return text
 
 
-def now() -> str:
+def now(*, runtime: Runtime = REAL) -> str:
     """Return the present time as the accounts file writes it: ISO 8601 in UTC."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return runtime.utc().strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,7 +1,6 @@
 """Open invitations: one-time keys for a person or a machine, stored as digests."""
 
 import json
-import secrets
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import sha256
@@ -12,6 +11,7 @@ from culture.config.model import ServerConfig
 from culture.lib.files import private_directory, read_private, replace_file, write_lock
 from culture.lib.secret_compare import same_secret
 from culture.protocol.names import fold, short_name
+from culture.runtime import REAL, Runtime
 
 MOST = 100  # open invitations
 _KEPT = 86_400.0
@@ -69,9 +69,9 @@ def path_of(config: ServerConfig) -> Path:
     return config.data_dir / "invitations.json"
 
 
-def new_key() -> str:
+def new_key(*, runtime: Runtime = REAL) -> str:
     """Return a new random key for an invitation."""
-    return secrets.token_urlsafe(_BYTES)
+    return runtime.token_urlsafe(_BYTES)
 
 
 def digest_of(key: str) -> str:
@@ -82,8 +82,9 @@ def digest_of(key: str) -> str:
 class Invitations:
     """The invitations file, written by the command line and the server; use it in a thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, runtime: Runtime = REAL) -> None:
         self._path = path
+        self._runtime = runtime
 
     def all(self) -> tuple[Invitation, ...]:
         """Return all invitations, also used and expired ones."""
@@ -133,7 +134,7 @@ class Invitations:
         ``kind``: person or machine; ``now``: seconds since 1970. ``let_in`` gives the guest access; if it raises, the
         invitation is open again. Raises NotInvited if the key is not valid for this guest.
         """
-        with write_lock(self._path):
+        with write_lock(self._path, runtime=self._runtime):
             invitations = self.all()
             position, invitation = _find(invitations, kind, key)
             _check(invitation, guest, now)
@@ -148,12 +149,13 @@ class Invitations:
 
     def _change(self, change: Callable[[tuple[Invitation, ...]], tuple[Invitation, ...]], now: float) -> None:
         private_directory(self._path.parent)
-        with write_lock(self._path):
+        with write_lock(self._path, runtime=self._runtime):
             invitations = tuple(each for each in self.all() if now < max(each.expires, each.used or 0.0) + _KEPT)
             self._write(change(invitations))
 
     def _write(self, invitations: tuple[Invitation, ...]) -> None:
-        replace_file(self._path, json.dumps([asdict(each) for each in invitations], indent=1).encode())
+        data = json.dumps([asdict(each) for each in invitations], indent=1).encode()
+        replace_file(self._path, data, runtime=self._runtime)
 
 
 def _parse(values: dict[str, object]) -> Invitation:

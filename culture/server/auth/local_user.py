@@ -9,6 +9,7 @@ import pwd
 from culture.config import peer_uid, process_owner
 from culture.config.model import ServerConfig
 from culture.lib.secret_compare import same_secret
+from culture.runtime import REAL, Runtime
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account
 from culture.server.core.session import Session
@@ -51,13 +52,13 @@ def account_at(session: Session, nick: str, accounts: AccountStore, config: Serv
     return account if uid is not None and session.connection.peer_uid() == uid else None
 
 
-def objection(inode: int | None) -> str:
+def objection(inode: int | None, *, runtime: Runtime = REAL) -> str:
     """Return why the uid that owns a client's socket proves nothing about the client, or "".
 
     ``inode`` is the socket's inode, None if it is unknown. Searches the processes of this machine, which blocks.
     """
     try:
-        pids = [] if inode is None else process_owner.holders(inode)
+        pids = [] if inode is None else process_owner.holders(inode, runtime=runtime)
     except process_owner.TooManyProcesses:
         pids = []
     agents = [agent for agent in map(process_owner.agent_of, pids) if agent is not None]

@@ -3,11 +3,11 @@
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Hashable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from culture.config.model import ServerLimits
 from culture.lib.ratelimit import SlidingWindow
+from culture.runtime import REAL, Runtime
 from culture.server.auth.credential_check import CredentialCheck, Done, LoginFailed
 from culture.server.auth.sasl import Exchange, Tokens
 from culture.server.auth.sasl_framing import LONGEST_MESSAGE, SaslInbox
@@ -34,9 +34,9 @@ class SaslLogin:
 class _CheckPool:
     """A few threads for login checks: many logins at once must not take every processor."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, runtime: Runtime) -> None:
         self.turns = asyncio.Semaphore(_AT_ONCE)
-        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix=name)
+        self._threads = runtime.pool(_AT_ONCE, name)
 
     def run(self, check: Callable[[], Outcome]) -> Awaitable[Outcome]:
         return asyncio.get_running_loop().run_in_executor(self._threads, check)
@@ -48,12 +48,14 @@ class _CheckPool:
 class Logins:
     """The SASL exchanges by session; failed logins and new accounts by origin of a session."""
 
-    def __init__(self, tokens: Tokens | None = None) -> None:
+    def __init__(self, tokens: Tokens | None = None, *, runtime: Runtime = REAL) -> None:
         self.under_way: dict[Session, SaslLogin] = {}
         self.tokens = tokens
-        self._passwords = _CheckPool("login")
-        self._tokens = _CheckPool("token")  # an issuer that does not answer must keep no password waiting
-        self._processes = _CheckPool("process")
+        self.no_password = runtime.token_hex(32)  # which nobody knows: compared where there is none
+        self._passwords = _CheckPool("login", runtime=runtime)
+        # An issuer that does not answer must keep no password waiting.
+        self._tokens = _CheckPool("token", runtime=runtime)
+        self._processes = _CheckPool("process", runtime=runtime)
         self._failures = SlidingWindow()
         self._new_accounts = SlidingWindow()
 

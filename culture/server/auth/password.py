@@ -2,13 +2,13 @@
 
 import hashlib
 import hmac
-import secrets
 import stringprep
 import unicodedata
 from dataclasses import dataclass, field
 from typing import Self
 
 from culture.lib.secret_compare import same_secret
+from culture.runtime import REAL, Runtime
 
 LONGEST_PASSWORD = 1024
 """Bytes; a longer password is a mistake or an attack."""
@@ -49,9 +49,9 @@ def prepare(password: str) -> bytes:
     return data
 
 
-def new_token() -> str:
+def new_token(*, runtime: Runtime = REAL) -> str:
     """Return a random secret for use in place of a password."""
-    return secrets.token_urlsafe(_TOKEN_BYTES)
+    return runtime.token_urlsafe(_TOKEN_BYTES)
 
 
 def token_digest(token: str) -> str:
@@ -103,12 +103,14 @@ class PasswordVerifier:
     server_key: bytes = field(repr=False)
 
     @classmethod
-    def of(cls, password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS) -> Self:
+    def of(
+        cls, password: str, *, salt: bytes | None = None, iterations: int = ITERATIONS, runtime: Runtime = REAL
+    ) -> Self:
         """Return the verifier of a new password; raises UnfitPassword.
 
         The hashing is slow: call this in a thread. ``salt`` None makes a random one.
         """
-        chosen = salt or secrets.token_bytes(_SALT_BYTES)
+        chosen = salt or runtime.token_bytes(_SALT_BYTES)
         return cls(chosen, iterations, *_keys(prepare(password), chosen, iterations))
 
     @classmethod

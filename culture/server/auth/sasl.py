@@ -7,7 +7,6 @@ An exchange takes the client's messages one by one and answers each with a step:
 import base64
 import json
 import re
-import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +15,7 @@ from typing import NamedTuple, Protocol
 from culture.lib.secret_compare import same_secret
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import LoginProof
+from culture.runtime import REAL, Runtime
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.credential_check import (
     WRONG,
@@ -81,6 +81,7 @@ def saslname(quoted: str) -> str:
     return quoted.replace("=2C", ",").replace("=3D", "=")
 
 
+_NONCE_BYTES = 18
 # Printable ASCII except the comma, which separates attributes.
 _NONCE = re.compile(r"[\x21-\x2b\x2d-\x7e]{1,512}")
 
@@ -272,7 +273,12 @@ def offered(*, private: bool, certificate: bool, tokens: bool = False) -> tuple[
 
 
 def begin(
-    mechanism: SaslMechanism, store: AccountStore, certificate: str | None = None, tokens: Tokens | None = None
+    mechanism: SaslMechanism,
+    store: AccountStore,
+    certificate: str | None = None,
+    tokens: Tokens | None = None,
+    *,
+    runtime: Runtime = REAL,
 ) -> Exchange:
     """Return a new exchange in this mechanism, which waits for the client's first message.
 
@@ -283,7 +289,7 @@ def begin(
         case SaslMechanism.PLAIN:
             return PlainExchange(store)
         case SaslMechanism.SCRAM_SHA_256:
-            return ScramExchange(store)
+            return ScramExchange(store, runtime=runtime)
         case SaslMechanism.EXTERNAL:
             return ExternalExchange(store, certificate)
         case SaslMechanism.OAUTHBEARER:
@@ -339,9 +345,9 @@ class ExternalExchange:
 class ScramExchange:
     """SCRAM-SHA-256 (RFC 7677), without channel binding: the password never crosses the wire."""
 
-    def __init__(self, store: AccountStore, nonce: Callable[[], str] = lambda: secrets.token_urlsafe(18)) -> None:
+    def __init__(self, store: AccountStore, *, runtime: Runtime = REAL) -> None:
         self._store = store
-        self._make_nonce = nonce
+        self._runtime = runtime
         self._next: Callable[[bytes], Step] = self._first
 
     def step(self, data: bytes) -> Step:
@@ -357,7 +363,7 @@ class ScramExchange:
         if client.authzid and fold(client.authzid) != fold(client.username):
             return LoginFailed("nobody may act as another account")
         verifier = verifier_of(self._store, client.username)
-        nonce = client.nonce + self._make_nonce()
+        nonce = client.nonce + self._runtime.token_urlsafe(_NONCE_BYTES)
         server = server_first(nonce, verifier.salt, verifier.iterations)
         self._next = lambda answer: self._final(answer, client, verifier, server, nonce)
         return Challenge(server.encode())

@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import sqlite3
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from culture.lib.files import open_private
+from culture.runtime import REAL, Runtime
 from culture.server import database
 from culture.server.backup.manifest import DATA, BackupFile, is_known
 from culture.server.backup.tarball import Count
@@ -72,7 +72,7 @@ def is_database(path: Path) -> bool:
         return False
 
 
-def copy(source: Source, folder: Path, count: Count) -> BackupFile:
+def copy(source: Source, folder: Path, count: Count, *, runtime: Runtime = REAL) -> BackupFile:
     """Copy a file as of one moment into ``folder``, and return its entry for the manifest.
 
     The copy has mode 0600; ``count`` is called with the bytes of each chunk copied. Raises FileNotFoundError if the
@@ -83,7 +83,7 @@ def copy(source: Source, folder: Path, count: Count) -> BackupFile:
     os.close(open_private(target, os.O_WRONLY | os.O_EXCL))
     schema = None
     if is_database(source.path):
-        schema = _copy_database(source.path, target, count)
+        schema = _copy_database(source.path, target, count, runtime=runtime)
     else:
         _copy_file(source.path, target, count)
     size, digest = _digest(target)
@@ -103,12 +103,13 @@ def _copy_file(source: Path, target: Path, count: Count) -> None:
             count(len(chunk))
 
 
-def _copy_database(source: Path, target: Path, count: Count) -> int:
+def _copy_database(source: Path, target: Path, count: Count, runtime: Runtime) -> int:
     """Copy one state of a SQLite database that others may be writing; return its schema number.
 
     ``count`` is called with the bytes of each chunk.
     """
-    with closing(database.open_reader(source)) as reading, closing(sqlite3.connect(target)) as writing:
+    opened = database.open_reader(source, runtime=runtime)
+    with closing(opened) as reading, closing(runtime.connect(target)) as writing:
         (page,) = reading.execute("PRAGMA page_size").fetchone()
         done = 0
 

@@ -22,6 +22,7 @@ from culture.lib.files import (
     sync_directory,
     write_lock,
 )
+from culture.runtime import REAL, Runtime
 from culture.server.auth.account_store import AccountStore
 from culture.server.backup import tarball
 from culture.server.backup.manifest import ACCOUNTS, CONFIG, DATA, TLS, BadBackup, Manifest, schemas
@@ -77,7 +78,13 @@ def _if_there(path: Path) -> Path | None:
 
 @contextmanager
 def unpacked(
-    source: IO[bytes], beside: Path, supported: Mapping[str, int], stamp: str, count: Count
+    source: IO[bytes],
+    beside: Path,
+    supported: Mapping[str, int],
+    stamp: str,
+    count: Count,
+    *,
+    runtime: Runtime = REAL,
 ) -> Iterator[Unpacked]:
     """Unpack a backup next to the data folder ``beside``, for the duration of the block.
 
@@ -87,26 +94,26 @@ def unpacked(
     """
     manifest, members = tarball.opened(source)
     _check(manifest, beside.parent, supported)
-    with _alone(beside):
+    with _alone(beside, runtime=runtime):
         folder = beside.with_name(f"{beside.name}{_UNPACKING}{stamp}")
         try:
             private_directory(folder / DATA)
             for member in members:
-                _write(folder / member.name, member.chunks, count)
-            ids.begin_epoch(folder / DATA / ids.FILE)
-            _make_durable(folder)
+                _write(folder / member.name, member.chunks, count, runtime=runtime)
+            ids.begin_epoch(folder / DATA / ids.FILE, runtime=runtime)
+            _make_durable(folder, runtime=runtime)
             yield Unpacked(manifest, folder)
         finally:
             shutil.rmtree(folder)
 
 
 @contextmanager
-def _alone(beside: Path) -> Iterator[None]:
+def _alone(beside: Path, runtime: Runtime) -> Iterator[None]:
     """During the block, keep other restores out; remove first what a killed restore left behind.
 
     ``beside``: the data folder. Raises BadBackup if another restore is under way.
     """
-    lock = FileLock(beside.with_name(f"{beside.name}.restoring"))
+    lock = FileLock(beside.with_name(f"{beside.name}.restoring"), runtime=runtime)
     try:
         lock.acquire(f"{os.getpid()}\n")
     except LockTaken as taken:
@@ -129,21 +136,21 @@ def _check(manifest: Manifest, folder: Path, supported: Mapping[str, int]) -> No
         raise BadBackup(f"{folder} has {free} bytes free, and it needs {manifest.size}")
 
 
-def _write(path: Path, chunks: Iterator[bytes], count: Count) -> None:
+def _write(path: Path, chunks: Iterator[bytes], count: Count, runtime: Runtime) -> None:
     with os.fdopen(open_private(path, os.O_WRONLY | os.O_EXCL), "wb") as file:
         for chunk in chunks:
             file.write(chunk)
             count(len(chunk))
         file.flush()
-        os.fsync(file.fileno())
+        runtime.fsync(file.fileno())
 
 
-def _make_durable(folder: Path) -> None:
+def _make_durable(folder: Path, runtime: Runtime) -> None:
     for each, _, _ in os.walk(folder):
-        sync_directory(Path(each))
+        sync_directory(Path(each), runtime=runtime)
 
 
-def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
+def put_in_place(new: Path, folder: Path, aside: Path, *, runtime: Runtime = REAL) -> bool:
     """Make ``new`` the data folder, with the path ``folder``; move the former one to ``aside``.
 
     Returns False if there was no former data. The caller holds the data folder's lock. At every moment either the new
@@ -155,38 +162,38 @@ def put_in_place(new: Path, folder: Path, aside: Path) -> bool:
     except BaseException:
         os.rename(aside, new)
         raise
-    sync_directory(folder.parent)
+    sync_directory(folder.parent, runtime=runtime)
     if any(each.name != "lock" for each in aside.iterdir()):
         return True
     shutil.rmtree(aside)
     return False
 
 
-def keep_revoked(new: Path, present: Path, prefix: str) -> list[str]:
+def keep_revoked(new: Path, present: Path, prefix: str, *, runtime: Runtime = REAL) -> list[str]:
     """Revoke in a backup's accounts file those accounts that are revoked here.
 
     Return their names. ``new``: accounts file of the backup; ``present``: that of this server; ``prefix``: the
     server's short name if nicks begin with it, else "". Raises AccountsError if one of the files cannot be read.
     """
-    here, there = AccountStore(present, prefix), AccountStore(new, prefix)
+    here, there = (AccountStore(path, prefix, runtime=runtime) for path in (present, new))
     names = [account.name for account in here.all() if not account.is_active and there.active(account.name)]
     for name in names:
         there.revoke(name)
     return names
 
 
-def put_file(new: Path, path: Path, stamp: str) -> Path | None:
+def put_file(new: Path, path: Path, stamp: str, *, runtime: Runtime = REAL) -> Path | None:
     """Give the file at ``path`` the contents of ``new``; return where the former file was moved.
 
     None if there was no former file, or it has the same contents. ``stamp`` is part of the moved file's name.
     """
     data = new.read_bytes()
-    with write_lock(path):
+    with write_lock(path, runtime=runtime):
         former = read_private(path)
         if former is not None and former[0] == data:
             return None
         aside = path.with_name(f"{path.name}.before-{stamp}")
         if former is not None:
-            replace_file(aside, former[0])
-        replace_file(path, data)
+            replace_file(aside, former[0], runtime=runtime)
+        replace_file(path, data, runtime=runtime)
     return aside if former is not None else None

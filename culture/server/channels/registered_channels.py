@@ -11,6 +11,7 @@ from culture.protocol.channel_names import fault_in
 from culture.protocol.modes import ModeKind
 from culture.protocol.names import fold, valid_channel
 from culture.protocol.vocabulary import ChannelMode
+from culture.runtime import REAL, Runtime
 from culture.server.core.isupport import MODE_KINDS
 from culture.server.core.network import Network
 from culture.server.core.router import Router
@@ -175,9 +176,17 @@ class RegisteredChannels:
     """
 
     def __init__(
-        self, path: Path, network: Network, router: Router, tasks: ServerTasks, dirty: list[Flushable]
+        self,
+        path: Path,
+        network: Network,
+        router: Router,
+        tasks: ServerTasks,
+        dirty: list[Flushable],
+        *,
+        runtime: Runtime = REAL,
     ) -> None:
         self._path = path
+        self._runtime = runtime
         self._network = network
         self._tasks = tasks
         self._dirty = dirty
@@ -210,7 +219,7 @@ class RegisteredChannels:
         if not self._pending:
             return
         try:
-            replace_file(self._path, dump(self._lines.values()))
+            replace_file(self._path, dump(self._lines.values()), runtime=self._runtime)
         except OSError as error:
             log.error("cannot write %s (%s); trying again until it works", self._path, error.strerror)
             if not self._is_trying:

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
@@ -44,11 +43,22 @@ class Dispatcher:
     long answer is produced, and while flood control slows the client down, further lines wait here.
     """
 
-    __slots__ = ("_answered", "_bucket", "_buffer", "_commands", "_context", "_held", "_session", "_unknown")
+    __slots__ = (
+        "_answered",
+        "_bucket",
+        "_buffer",
+        "_commands",
+        "_context",
+        "_held",
+        "_monotonic",
+        "_session",
+        "_unknown",
+    )
 
     def __init__(self, context: Context, commands: Mapping[str, Command]) -> None:
         self._context = context
         self._session = context.session
+        self._monotonic = context.parts.runtime.monotonic
         self._commands = commands
         self._buffer = LineBuffer()
         self._bucket = TokenBucket(self._session.opened)
@@ -97,7 +107,7 @@ class Dispatcher:
     def _slow_down(self) -> None:
         """Stop reading until flood control allows the next command; TCP then holds up the client."""
         self._session.wait()
-        asyncio.get_running_loop().call_later(self._bucket.wait(self._allowed(), time.monotonic()), self._speed_up)
+        asyncio.get_running_loop().call_later(self._bucket.wait(self._allowed(), self._monotonic()), self._speed_up)
 
     def _speed_up(self) -> None:
         if not self._session.ended:
@@ -118,7 +128,7 @@ class Dispatcher:
     def _resume(self) -> None:
         lines, self._held = self._held, None
         while lines and not self._session.ended:
-            if not self._bucket.take(1, self._allowed(), time.monotonic()):
+            if not self._bucket.take(1, self._allowed(), self._monotonic()):
                 self._held = lines
                 self._slow_down()
                 return

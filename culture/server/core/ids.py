@@ -7,12 +7,11 @@ file cannot be read or written, a new random epoch begins, and the ids stay uniq
 
 import json
 import logging
-import secrets
-from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 from culture.lib.files import replace_file
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -43,13 +42,13 @@ class EventId(NamedTuple):
         return round(self.at * MICROSECONDS) / MICROSECONDS
 
 
-def begin_epoch(path: Path) -> str:
+def begin_epoch(path: Path, *, runtime: Runtime = REAL) -> str:
     """Write a file of event ids that begins a new random epoch, and return the epoch.
 
     A restored backup needs this, so that no id is used twice.
     """
-    epoch = secrets.token_hex(4)
-    replace_file(path, _document(epoch, 1))
+    epoch = runtime.token_hex(4)
+    replace_file(path, _document(epoch, 1), runtime=runtime)
     return epoch
 
 
@@ -63,10 +62,11 @@ class Ids:
     Sequence numbers are reserved on disk before they are used.
     """
 
-    def __init__(self, path: Path, origin: str, clock: Callable[[], float]) -> None:
+    def __init__(self, path: Path, origin: str, *, runtime: Runtime = REAL) -> None:
         self._path = path
         self._origin = origin
-        self._clock = clock
+        self._runtime = runtime
+        self._clock = runtime.now
         self.epoch, self._next = self._load()
         self._reserved = self._next
 
@@ -93,17 +93,17 @@ class Ids:
             document = json.loads(self._path.read_text())
             return str(document["epoch"]), int(document["reserved"])
         except (OSError, ValueError, KeyError, TypeError):
-            return secrets.token_hex(4), 1
+            return self._runtime.token_hex(4), 1
 
     def _reserve_or_part(self, until: int) -> None:
         """Reserve sequence numbers up to ``until`` on disk; if that fails, begin a new random epoch."""
         try:
             self._reserve(until)
         except OSError as error:
-            self.epoch = secrets.token_hex(4)
+            self.epoch = self._runtime.token_hex(4)
             self._reserved = until
             log.error("cannot reserve ids in %s: %s; going on as epoch %s", self._path, error.strerror, self.epoch)
 
     def _reserve(self, until: int) -> None:
-        replace_file(self._path, _document(self.epoch, until))
+        replace_file(self._path, _document(self.epoch, until), runtime=self._runtime)
         self._reserved = until

@@ -4,8 +4,8 @@ The capabilities that change how a line looks are a flavour (a bit set). A line 
 recipients, so a message to a thousand clients costs a few renderings and a thousand references to the same bytes.
 """
 
-import time
 from enum import IntFlag
+from time import gmtime
 
 from culture.protocol.caps import MULTILINE, MULTILINE_CONCAT
 from culture.protocol.message import Message, escape
@@ -95,7 +95,7 @@ def flavour_of(caps: frozenset[str]) -> Flavour:
 def iso_time(at: float) -> str:
     """Return a time (seconds since 1970) in the form of IRCv3 server-time, with milliseconds."""
     whole, rest = divmod(round(at * MICROSECONDS), MICROSECONDS)
-    year, month, day, hour, minute, second = time.gmtime(whole)[:6]
+    year, month, day, hour, minute, second = gmtime(whole)[:6]
     return f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{rest // 1000:03}Z"
 
 

@@ -39,7 +39,8 @@ def complete(ctx: Context) -> Later | None:
         return None
     if session.account is None and _account_here(ctx) is not None:
         _, inode = session.connection.peer_owner() or (None, None)
-        return Later(ctx.parts.logins.look(partial(objection, inode)), partial(_log_in_by_uid, ctx))
+        look = partial(objection, inode, runtime=ctx.parts.runtime)
+        return Later(ctx.parts.logins.look(look), partial(_log_in_by_uid, ctx))
     _enter(ctx)
     return None
 

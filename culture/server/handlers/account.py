@@ -1,12 +1,12 @@
 """REGISTER, VERIFY, REDEEM: a client makes its account (IRCv3 draft/account-registration)."""
 
 import logging
-import time
 from functools import partial
 
 from culture.protocol.message import Message
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import LoginProof, UserClass
+from culture.runtime import Runtime
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, AccountRefused, AccountsError, NameTaken, account_name, new_account
 from culture.server.auth.credential_check import Done
@@ -60,7 +60,7 @@ def register(ctx: Context, message: Message) -> Later:
         raise _taken(name)
     if not ctx.parts.logins.may_make_account(session, ctx.config.limits, ctx.now()):
         raise Failed("REGISTER", "TEMPORARILY_UNAVAILABLE", name, text="Too many new accounts, try again later")
-    work = partial(_make, ctx.parts.accounts, name, password)
+    work = partial(_make, ctx.parts.accounts, name, password, runtime=ctx.parts.runtime)
     return Later(ctx.parts.logins.check(work), lambda outcome: _made(ctx, outcome))
 
 
@@ -120,13 +120,14 @@ def check_password(verb: str, name: str, password: str) -> None:
         raise Failed(verb, "UNACCEPTABLE_PASSWORD", name, text=str(unfit)) from unfit
 
 
-def _make(store: AccountStore, name: str, password: str) -> Account | Failed:
+def _make(store: AccountStore, name: str, password: str, *, runtime: Runtime) -> Account | Failed:
     """Add an account with this password, and return it, or the refusal; call it in a thread.
 
     The account is of class bot, since nobody vouches that a person has it.
     """
     try:
-        account = new_account(name, UserClass.BOT, verifier=PasswordVerifier.of(password))
+        verifier = PasswordVerifier.of(password, runtime=runtime)
+        account = new_account(name, UserClass.BOT, verifier=verifier, runtime=runtime)
         store.add(account)
     except NameTaken:
         return _taken(name)
@@ -163,11 +164,15 @@ def redeem(ctx: Context, message: Message) -> Later:
     if not ctx.parts.logins.may_try(ctx.session, ctx.config.limits, ctx.now()):
         raise Failed("REDEEM", "TOO_MANY", text=TOO_MANY)
     check_password("REDEEM", name, password)
-    work = partial(_redeemed, Invitations(path_of(ctx.config)), ctx.parts.accounts, name, key, password)
+    runtime = ctx.parts.runtime
+    invitations = Invitations(path_of(ctx.config), runtime=runtime)
+    work = partial(_redeemed, invitations, ctx.parts.accounts, name, key, password, runtime=runtime)
     return Later(ctx.parts.logins.check(work), lambda outcome: _answer(ctx, name, outcome))
 
 
-def _redeemed(invitations: Invitations, store: AccountStore, name: str, key: str, password: str) -> str | Failed:
+def _redeemed(
+    invitations: Invitations, store: AccountStore, name: str, key: str, password: str, *, runtime: Runtime
+) -> str | Failed:
     """Make the invited person's account and return a token for it, or the refusal.
 
     ``name`` and ``password``: those of the account; ``key``: the invitation's. Call it in a thread.
@@ -176,11 +181,12 @@ def _redeemed(invitations: Invitations, store: AccountStore, name: str, key: str
 
     def let_in(invitation: Invitation) -> None:
         nonlocal token
-        store.add(new_account(invitation.name, UserClass.HUMAN, verifier=PasswordVerifier.of(password)))
+        verifier = PasswordVerifier.of(password, runtime=runtime)
+        store.add(new_account(invitation.name, UserClass.HUMAN, verifier=verifier, runtime=runtime))
         token = store.add_token(invitation.name, LABEL)
 
     try:
-        invitations.redeem("person", key, name, time.time(), let_in)
+        invitations.redeem("person", key, name, runtime.now(), let_in)
     except NotInvited as why:
         return Failed("REDEEM", "INVALID_KEY" if why.is_guess else "NOT_INVITED", text=str(why))
     except AccountRefused as refused:

@@ -89,7 +89,8 @@ def _begin(ctx: Context, word: str) -> None:
     if chosen is None:
         ctx.reply(Numeric.RPL_SASLMECHS, ",".join(names))
         raise Refused(Numeric.ERR_SASLFAIL)
-    exchange = sasl.begin(chosen, ctx.parts.accounts, _certificate(ctx), ctx.parts.logins.tokens)
+    parts = ctx.parts
+    exchange = sasl.begin(chosen, parts.accounts, _certificate(ctx), parts.logins.tokens, runtime=parts.runtime)
     ctx.parts.logins.under_way[ctx.session] = SaslLogin(exchange, chosen.longest)
     ctx.send("AUTHENTICATE", "+", source="")
 

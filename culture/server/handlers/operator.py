@@ -2,7 +2,6 @@
 
 import hashlib
 import logging
-import secrets
 
 from culture.config.errors import ConfigError
 from culture.lib.secret_compare import same_secret
@@ -23,7 +22,6 @@ from culture.server.events import UserModeSet, Walloped
 log = logging.getLogger(__name__)
 
 _HASHED = "sha256$"
-_UNKNOWN = secrets.token_hex()
 
 
 @command("OPER", params=2)
@@ -34,7 +32,7 @@ def oper(ctx: Context, message: Message) -> None:
     if not logins.may_try(ctx.session, ctx.config.limits, now):
         raise Refused(Numeric.ERR_PASSWDMISMATCH, text=TOO_MANY)
     # An unknown name takes as long as a wrong password and gets the same answer.
-    expected = next((each.password for each in ctx.config.operators if each.name == name), _UNKNOWN)
+    expected = next((each.password for each in ctx.config.operators if each.name == name), logins.no_password)
     if not _is_password(password, expected):
         log.warning("%s failed to become operator %s", ctx.user.source, name)
         logins.fail(ctx.session, now)

@@ -2,7 +2,7 @@
 
 import ipaddress
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
@@ -12,21 +12,30 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from culture.lib.files import replace_file
+from culture.runtime import REAL, Runtime
 
 _LONGEST_COMMON_NAME = 64
 _SKEW = timedelta(hours=1)  # the client's clock may be behind ours
 
 
-def make(names: Sequence[str], days: int, certificate: Path, key: Path, now: datetime | None = None) -> str:
+def make(
+    names: Sequence[str],
+    days: int,
+    certificate: Path,
+    key: Path,
+    now: datetime | None = None,
+    *,
+    runtime: Runtime = REAL,
+) -> str:
     """Write a new key and a self-signed certificate for these hosts; return its fingerprint.
 
     The certificate is valid for ``days``, from ``now`` on (None: the present time). The fingerprint is its SHA-256 in
     hex.
     """
     secret = ec.generate_private_key(ec.SECP256R1())
-    signed = _signed(secret, names, days, now or datetime.now(UTC))
-    replace_file(key, secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
-    replace_file(certificate, signed.public_bytes(Encoding.PEM))
+    signed = _signed(secret, names, days, now or runtime.utc())
+    replace_file(key, secret.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()), runtime=runtime)
+    replace_file(certificate, signed.public_bytes(Encoding.PEM), runtime=runtime)
     return signed.fingerprint(SHA256()).hex()
 
 

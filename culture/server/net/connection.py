@@ -5,7 +5,7 @@ import socket
 from collections.abc import Callable
 from typing import Protocol
 
-from culture.config.peer_uid import owner_of
+from culture.config.peer_uid import socket_owner
 from culture.server.net.layers import Layer, LayerError
 from culture.server.net.poller import READ, WRITE, Poller
 
@@ -105,7 +105,8 @@ class ClientConnection:
         None if that is on another machine or cannot be determined.
         """
         try:
-            return owner_of(self._socket.getpeername()[:2], self._socket.getsockname()[:2])
+            client, server = self._socket.getpeername()[:2], self._socket.getsockname()[:2]
+            return socket_owner(client, server, runtime=self._poller.runtime)
         except OSError:
             return None
 

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 from culture.config.model import Listen
+from culture.runtime import Runtime
 from culture.server.errors import StartError
 from culture.server.net import port_conflict
 from culture.server.net.layers import Layer, Stack
@@ -36,7 +37,7 @@ class Listener:
         self._make_room = make_room
         self._accept = accept
         self._address = address
-        self._socket = _bind(address)
+        self._socket = _bind(address, runtime=poller.runtime)
 
     def __str__(self) -> str:
         """Return the listener's host and port as text for the log."""
@@ -86,9 +87,9 @@ class Listener:
             self._poller.change(self._socket.fileno(), READ)
 
 
-def _bind(address: Listen) -> socket.socket:
+def _bind(address: Listen, *, runtime: Runtime) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening = runtime.new_socket(family)
     listening.setblocking(False)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -8,12 +8,12 @@ socket's event (timers, tasks, signals) does its work in ``with poller.turn()``,
 import asyncio
 import logging
 import os
-import select
 import selectors
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
+
+from culture.runtime import REAL, PollSet, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -40,15 +40,17 @@ class Poller:
     Any event loop can watch it as one descriptor; ``event_loop.ServerLoop`` waits on it directly.
     """
 
-    def __init__(self) -> None:
-        self._set: select.epoll | _Selector = select.epoll() if hasattr(select, "epoll") else _Selector()
+    def __init__(self, *, runtime: Runtime = REAL) -> None:
+        self.runtime = runtime
+        self._monotonic = runtime.monotonic
+        self._set: PollSet = runtime.poll_set() or _Selector()
         self._ready: dict[int, Ready] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_busy = False  # whether the last turn wrote something
         self._in_turn = False
         self.is_driven = False  # whether an event loop waits on this very set
         self.dirty: list[Flushable] = []
-        self.now = time.monotonic()
+        self.now = self._monotonic()
         self.received = self.sent = 0  # bytes of all sockets
 
     def start(self) -> None:
@@ -97,7 +99,7 @@ class Poller:
         if self._in_turn:
             yield
             return
-        self.now = time.monotonic()
+        self.now = self._monotonic()
         self._in_turn = True
         try:
             yield
@@ -111,7 +113,7 @@ class Poller:
         Returns the events that have no callback. ``timeout`` None waits without limit.
         """
         events = self._wait(timeout)
-        self.now = time.monotonic()
+        self.now = self._monotonic()
         self._in_turn = True
         try:
             others = self._call(events)
@@ -176,19 +178,19 @@ class _Selector:
     def close(self) -> None:
         self._selector.close()
 
-    def register(self, descriptor: int, events: int) -> None:
+    def register(self, descriptor: int, events: int, /) -> None:
         if events:
             self._selector.register(descriptor, _to_selector(events))
 
-    def modify(self, descriptor: int, events: int) -> None:
+    def modify(self, descriptor: int, events: int, /) -> None:
         self.unregister(descriptor)
         self.register(descriptor, events)
 
-    def unregister(self, descriptor: int) -> None:
+    def unregister(self, descriptor: int, /) -> None:
         if descriptor in self._selector.get_map():
             self._selector.unregister(descriptor)
 
-    def poll(self, timeout: float | None, _at_once: int) -> Events:
+    def poll(self, timeout: float | None = None, _at_once: int = -1, /) -> Events:
         return [(key.fd, _from_selector(events)) for key, events in self._selector.select(timeout)]
 
 

@@ -2,13 +2,13 @@
 
 import asyncio
 import logging
-import threading
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from culture.protocol.caps import CAP_NOTIFY
 from culture.protocol.message import Message
+from culture.runtime import REAL, Runtime
 from culture.server.commands import Command, table
 from culture.server.context import ServerParts
 from culture.server.core import operator_notices
@@ -71,10 +71,11 @@ class Skills:
     _commands: dict[str, Command]
     _offered: Collection[str]
 
-    def __init__(self) -> None:
+    def __init__(self, *, runtime: Runtime = REAL) -> None:
+        self._thread_id = runtime.thread_id
         self._states: dict[str, _SkillState] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.get_ident()
+        self._thread = self._thread_id()
 
     def load(self, parts: "ServerParts", commands: dict[str, Command], offered: Collection[str] = ()) -> None:
         """Make each configured skill and add its verbs to ``commands``.
@@ -151,7 +152,7 @@ class Skills:
 
     async def start(self) -> None:
         """Start each skill; one whose ``start`` fails is switched off."""
-        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        self._loop, self._thread = asyncio.get_running_loop(), self._thread_id()
         for state in self._working():
             await self._start(state)
 
@@ -190,7 +191,7 @@ class Skills:
 
     def on_loop(self, call: Callable[..., None], *args: object) -> None:
         """Run ``call`` with the arguments in the server's own thread; callable from any thread."""
-        if self._loop is None or threading.get_ident() == self._thread:
+        if self._loop is None or self._thread_id() == self._thread:
             call(*args)
             return
         try:

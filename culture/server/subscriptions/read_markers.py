@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
-from threading import Lock
 
 from culture.lib.files import read_private, replace_file
 from culture.protocol.message import Message
 from culture.protocol.names import fold
+from culture.runtime import REAL, Runtime
 from culture.server.core.encode import wire
 from culture.server.core.router import Router
 from culture.server.core.session import Session
@@ -46,13 +46,14 @@ def valid_time(text: str) -> bool:
 class ReadMarkers:
     """The read markers of each account, and of each connected user without one."""
 
-    def __init__(self, router: Router, path: Path) -> None:
+    def __init__(self, router: Router, path: Path, *, runtime: Runtime = REAL) -> None:
         self._router = router
         self._path = path
+        self._runtime = runtime
         self._accounts = _load(path)
         self._guests: dict[User, Markers] = {}
         self._is_changed = False
-        self._writing = Lock()
+        self._writing = runtime.lock()
         router.subscribe(self._joined, Joined)
         router.subscribe(self._renamed, ChannelRenamed)
 
@@ -110,7 +111,7 @@ class ReadMarkers:
         """
         with self._writing:
             try:
-                replace_file(self._path, data)
+                replace_file(self._path, data, runtime=self._runtime)
             except OSError as error:
                 self._is_changed = True
                 log.error("cannot write %s: %s", self._path, error.strerror)

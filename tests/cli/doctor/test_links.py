@@ -11,6 +11,7 @@ from culture.config.links import LinkConfig
 from culture.config.model import Listen
 from culture.server.ircd import IRCd
 from tests.cli.doctor.conftest import Patient
+from tests.support.clock import ClockedRuntime
 from tests.support.servers import config_for, serving
 from tests.support.tls import made
 from tests.support.waiting import PATIENCE
@@ -114,7 +115,7 @@ async def test_a_peer_whose_clock_is_wrong(
     patient: Patient, tmp_path: Path, ahead: int, severity: FindingSeverity
 ) -> None:
     config = config_for(tmp_path / "thor", name="thor")
-    async with IRCd(config, clock=lambda: time.time() + ahead).running() as thor:
+    async with IRCd(config, runtime=ClockedRuntime(lambda: time.time() + ahead)).running() as thor:
         patient.server(links=[{"name": "thor", "address": f"127.0.0.1:{thor.port}", "secret": SECRET}])
         finding = await asyncio.to_thread(patient.one, "clocks.servers")
     assert finding.severity is severity
@@ -122,7 +123,8 @@ async def test_a_peer_whose_clock_is_wrong(
 
 
 async def test_the_clock_of_the_agents_server_is_wrong(patient: Patient, tmp_path: Path) -> None:
-    async with IRCd(config_for(tmp_path / "spark"), clock=lambda: time.time() + 1000).running() as spark:
+    ahead = ClockedRuntime(lambda: time.time() + 1000)
+    async with IRCd(config_for(tmp_path / "spark"), runtime=ahead).running() as spark:
         patient.agents(server={"host": "127.0.0.1", "port": spark.port})
         finding = await asyncio.to_thread(patient.one, "clocks.servers")
     assert finding.severity is FindingSeverity.ERROR and "timedatectl" in finding.next

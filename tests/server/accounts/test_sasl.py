@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from culture.protocol.vocabulary import LoginProof, UserClass
+from culture.runtime import Runtime
 from culture.server.auth import password as verifiers
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, new_account
@@ -76,11 +77,18 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
 
+class GivenNonce(Runtime):
+    """A runtime whose every token is the nonce of the RFC's example."""
+
+    def __init__(self) -> None:
+        self.token_urlsafe = lambda _size: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
+
+
 def test_scram_says_what_the_rfc_says(store: AccountStore) -> None:
     """RFC 7677 §3: user ``user``, password ``pencil``, the salt and nonces given there."""
     salt = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     store.add(new_account("user", UserClass.HUMAN, verifier=PasswordVerifier.of("pencil", salt=salt, iterations=4096)))
-    exchange = ScramExchange(store, lambda: "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+    exchange = ScramExchange(store, runtime=GivenNonce())
     first = exchange.step(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
     nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
     assert first == Challenge(f"r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096".encode())

@@ -87,11 +87,11 @@ def test_the_data_is_as_it_was_and_the_former_is_kept(file: Path, data: Path) ->
 
 def test_ids_go_on_in_a_new_epoch(file: Path, data: Path) -> None:
     put_back(file, data)
-    first = ids.Ids(data / ids.FILE, "spark", lambda: 0.0)
+    first = ids.Ids(data / ids.FILE, "spark")
     assert first.epoch not in ("old", "new") and first.stamp().seq == 1
     shutil.rmtree(data.with_name(f"spark.before-{STAMP}"))
     put_back(file, data)
-    assert ids.Ids(data / ids.FILE, "spark", lambda: 0.0).epoch != first.epoch
+    assert ids.Ids(data / ids.FILE, "spark").epoch != first.epoch
 
 
 def test_where_there_was_nothing_nothing_is_kept(file: Path, data: Path) -> None:

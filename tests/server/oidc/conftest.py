@@ -9,7 +9,7 @@ import pytest
 
 from culture.config.oidc import Oidc
 from culture.server.ircd import IRCd
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.issuer import Issuer
 from tests.support.servers import config_for
 
@@ -35,7 +35,7 @@ def trusting(tmp_path: Path, clock: Clock, issuer: Issuer) -> Trust:
     async def serve(said: dict[str, Any] | None = None, **settings: Any) -> AsyncIterator[IRCd]:
         oidc = Oidc.model_validate(issuer.settings(**(said or {})))
         settings = {"limits": {"failed_logins": 100}, **settings}
-        async with IRCd(config_for(tmp_path, oidc=oidc, **settings), clock=clock).running() as ircd:
+        async with IRCd(config_for(tmp_path, oidc=oidc, **settings), runtime=ClockedRuntime(clock)).running() as ircd:
             yield ircd
 
     return serve

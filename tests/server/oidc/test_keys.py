@@ -19,7 +19,7 @@ from culture.server.auth.oidc.fetch import fetch
 from culture.server.auth.oidc.keys import LONGEST, PAUSE, Jwks, read_keys
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.issuer import Issuer, armoured, new_key, public_of
 from tests.support.tls import made
 from tests.support.waiting import PATIENCE
@@ -118,9 +118,9 @@ def unreachable(issuer: Issuer, clock: Clock, path: str, status: int, body: obje
     """With this answer in place of the truth there is no key."""
     said = body if isinstance(body, bytes) else json.dumps(body).encode()
     issuer.answers[path] = (status, headers, said)
-    assert Jwks(Oidc.model_validate(issuer.settings()), clock).key("first") is None
+    assert Jwks(Oidc.model_validate(issuer.settings()), runtime=ClockedRuntime(clock)).key("first") is None
     issuer.answers.clear()
-    assert Jwks(Oidc.model_validate(issuer.settings()), clock).key("first") is not None
+    assert Jwks(Oidc.model_validate(issuer.settings()), runtime=ClockedRuntime(clock)).key("first") is not None
 
 
 @pytest.mark.parametrize(
@@ -162,13 +162,13 @@ def test_an_issuer_with_tls_leads_to_no_keys_without(
     tls, _ = made(tmp_path, "127.0.0.1")
     with Issuer(clock.now, tls) as issuer:
         settings = Oidc.model_validate(issuer.settings())
-        assert Jwks(settings, clock).key("first") is None
+        assert Jwks(settings, runtime=ClockedRuntime(clock)).key("first") is None
         assert issuer.asked == []
         monkeypatch.setenv("SSL_CERT_FILE", str(tls.certificate))
-        assert Jwks(settings, clock).key("first") is not None
+        assert Jwks(settings, runtime=ClockedRuntime(clock)).key("first") is not None
         said = {"issuer": issuer.url, "jwks_uri": issuer.url.replace("https", "http") + "/keys"}
         issuer.answers[DISCOVERY] = (200, {}, json.dumps(said).encode())
-        assert Jwks(settings, clock).key("first") is None
+        assert Jwks(settings, runtime=ClockedRuntime(clock)).key("first") is None
 
 
 def test_an_issuer_that_never_answers_is_not_waited_for(issuer: Issuer) -> None:

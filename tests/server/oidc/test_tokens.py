@@ -18,7 +18,7 @@ from culture.server.auth.credential_check import Done, LoginFailed
 from culture.server.auth.oidc.tokens import IssuedTokens
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.issuer import Issuer, armoured, new_key, public_of, signature, unsigned
 
 
@@ -142,7 +142,10 @@ def tokens(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[IssuedTok
     clock = Clock()
     with Issuer(clock.now) as issuer:
         accounts = AccountStore(tmp_path_factory.mktemp("accounts") / "accounts.json", "spark")
-        yield IssuedTokens(Oidc.model_validate(issuer.settings()), accounts, clock), issuer.token()
+        yield (
+            IssuedTokens(Oidc.model_validate(issuer.settings()), accounts, runtime=ClockedRuntime(clock)),
+            issuer.token(),
+        )
 
 
 @given(place=st.integers(min_value=0), letter=st.sampled_from(string.ascii_letters + string.digits + "-_.=+/ é\0"))

@@ -10,7 +10,7 @@ from culture.protocol.vocabulary import BatchType
 from culture.server.ircd import IRCd
 from tests.server.logins import ByPassword
 from tests.support.client import Client, connected
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import config_for
 
 CAPS = "message-tags server-time batch echo-message draft/chathistory"
@@ -53,7 +53,7 @@ class Room:
 async def room(folder: Path, **settings: Any) -> AsyncIterator[Room]:
     """A server whose clock stands still until told."""
     clock = Clock()
-    ircd = IRCd(config_for(folder, **settings), clock=clock, authenticator=ByPassword())
+    ircd = IRCd(config_for(folder, **settings), runtime=ClockedRuntime(clock), authenticator=ByPassword())
     async with ircd.running(), AsyncExitStack() as stack:
         yield Room(ircd, clock, stack)
 

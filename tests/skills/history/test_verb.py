@@ -15,7 +15,7 @@ from culture.skills.history.semantic import Semantic
 from culture.skills.history.sqlite import SQLiteStore
 from culture.skills.history.store import Kept, TooSlow
 from tests.support.client import Client, registered
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import Serve, config_for, serving
 
 PAGES = Path(protocol.__file__).parent / "extensions"
@@ -246,7 +246,7 @@ async def test_the_page_shows_what_the_server_answers(tmp_path: Path) -> None:
     clock = Clock()
     clock.now = 1773914400.0  # 2026-03-19T10:00:00Z
     async with (
-        IRCd(config_for(tmp_path), clock=clock).running() as ircd,
+        IRCd(config_for(tmp_path), runtime=ClockedRuntime(clock)).running() as ircd,
         registered(ircd.port, "spark-ori") as ori,
         registered(ircd.port, "spark-bob", CAPS) as bob,
     ):

@@ -15,6 +15,7 @@ import pytest
 from culture.server.ircd import IRCd
 from culture.skills.logger import Logger
 from culture.skills.logger.files import Files
+from tests.support.clock import ClockedRuntime
 from tests.support.servers import config_for
 
 Logging = Callable[..., AbstractAsyncContextManager[tuple[IRCd, Logger]]]
@@ -28,7 +29,7 @@ async def running(
     general = {"history": {"enabled": False}, "urlindex": {"enabled": False}, **settings.pop("server", {})}
     said = {"enabled": True, "folder": str(tmp_path / "logs"), **settings}
     config = config_for(tmp_path, logger=said, **general)
-    ircd = IRCd(config, clock=clock) if clock is not None else IRCd(config)
+    ircd = IRCd(config, runtime=ClockedRuntime(clock)) if clock is not None else IRCd(config)
     async with ircd.running():
         skill = ircd.parts.skills.get("logger")
         assert isinstance(skill, Logger)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culture.server.ircd import IRCd
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 from tests.support.servers import config_for
 
 CAPS = "message-tags echo-message draft/message-redaction draft/channel-rename batch draft/multiline"
@@ -20,7 +20,7 @@ Indexing = Callable[..., AbstractAsyncContextManager[IRCd]]
 async def running(folder: Path, clock: Clock, **settings: Any) -> AsyncIterator[IRCd]:
     """A server called spark with the link index as its only skill."""
     others = {"history": {"enabled": False}, "logger": {"enabled": False}}
-    async with IRCd(config_for(folder, **{**others, **settings}), clock=clock).running() as ircd:
+    async with IRCd(config_for(folder, **{**others, **settings}), runtime=ClockedRuntime(clock)).running() as ircd:
         yield ircd
 
 

@@ -2,13 +2,13 @@
 
 import json
 import ssl
-import time
 from http.client import HTTPException
 from typing import NoReturn
 
 from culture.config.peer_uid import check_peer
 from culture.lib.http import HttpAccess, HttpRequest
 from culture.lib.ssrf_guard import HttpTarget, TargetRefused
+from culture.runtime import REAL, Runtime
 from culture.server.auth.oidc.errors import IssuerUnreachable
 from culture.server.shapes import Json
 
@@ -16,22 +16,22 @@ _MOST_BYTES = 256 << 10
 _SETTING = "oidc.user: {user} in culture.yaml"
 
 
-def fetch(url: str, end: float, user: str | None = None) -> Json:
+def fetch(url: str, end: float, user: str | None = None, *, runtime: Runtime = REAL) -> Json:
     """Return the JSON object at a URL of the issuer; raises IssuerUnreachable if there is none.
 
-    ``end``: deadline by ``time.monotonic()``. ``user``: the local user, besides root and ours, who may run an issuer
+    ``end``: deadline by ``runtime.monotonic()``. ``user``: the local user, besides root and ours, who may run an issuer
     that is reached without TLS on this machine. Redirections are not followed.
     """
     access = HttpAccess(
         trust=ssl.create_default_context,
         is_configured=True,
-        check_plain=lambda connection: check_peer(connection, user, _SETTING),
+        check_plain=lambda connection: check_peer(connection, user, _SETTING, runtime=runtime),
     )
     try:
         request = HttpRequest(
             "GET", HttpTarget.parse(url), {"Accept": "application/json"}, access=access, max_body=_MOST_BYTES
         )
-        answer = request.run(end - time.monotonic())
+        answer = request.run(end - runtime.monotonic())
         if answer.status != 200:
             raise HTTPException(f"it answers {answer.status}")
         return json_object(answer.body)

@@ -6,9 +6,7 @@ that are known stay good for a day while the issuer is down.
 """
 
 import logging
-import time
-from collections.abc import Callable, Mapping
-from threading import Lock
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -17,6 +15,7 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
 from culture.config.oidc import Oidc, trusted_address
+from culture.runtime import REAL, Runtime
 from culture.server.auth.oidc.errors import IssuerUnreachable
 from culture.server.auth.oidc.fetch import fetch
 from culture.server.shapes import Json, items, mapping, text
@@ -79,10 +78,11 @@ class _StoredKeys(NamedTuple):
 class Jwks:
     """The issuer's keys by their ids, fetched when they are needed; safe in several threads."""
 
-    def __init__(self, settings: Oidc, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: Oidc, *, runtime: Runtime = REAL) -> None:
         self._settings = settings
-        self._clock = clock
-        self._turn = Lock()
+        self._runtime = runtime
+        self._clock = runtime.now
+        self._turn = runtime.lock()
         self._held = _StoredKeys({}, float("-inf"))
         self._asked = float("-inf")
 
@@ -119,10 +119,10 @@ class Jwks:
             log.warning("the keys of %s could not be read: %s", self._settings.issuer, error)
 
     def _ask(self) -> Mapping[str, PyJWK]:
-        end = time.monotonic() + self._settings.timeout
+        end = self._runtime.monotonic() + self._settings.timeout
         url = self._settings.jwks_url or self._discovered(end)
         try:
-            keys = read_keys(fetch(url, end, self._settings.user))
+            keys = read_keys(fetch(url, end, self._settings.user, runtime=self._runtime))
         except ValueError as error:
             raise IssuerUnreachable(f"{url}: the answer is no set of keys") from error
         if not keys:
@@ -132,10 +132,10 @@ class Jwks:
     def _discovered(self, end: float) -> str:
         """Return the URL of the issuer's keys, which is read from the issuer's metadata.
 
-        ``end``: deadline by ``time.monotonic()``. Raises IssuerUnreachable if the metadata name another issuer or no
+        ``end``: deadline by ``runtime.monotonic()``. Raises IssuerUnreachable if the metadata name another issuer or no
         trustworthy URL (OpenID Connect Discovery 1.0 §4.3).
         """
-        document = fetch(self._settings.configuration, end, self._settings.user)
+        document = fetch(self._settings.configuration, end, self._settings.user, runtime=self._runtime)
         url = document.get("jwks_uri")
         if document.get("issuer") != self._settings.issuer:
             raise IssuerUnreachable(f"{self._settings.configuration} speaks of another issuer")

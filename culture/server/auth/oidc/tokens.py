@@ -1,10 +1,10 @@
 """Logs in the bearer of an issuer's token: from the token to an account of this server."""
 
 import logging
-from collections.abc import Callable
 
 from culture.config.oidc import Oidc
 from culture.protocol.vocabulary import LoginProof
+from culture.runtime import REAL, Runtime
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account, AccountRefused, AccountsError, NameTaken, Revoked
 from culture.server.auth.credential_check import Done, LoginFailed
@@ -19,11 +19,11 @@ log = logging.getLogger(__name__)
 class IssuedTokens:
     """Logs users in by tokens of the configured issuer; a new user gets an account."""
 
-    def __init__(self, settings: Oidc, accounts: AccountStore, clock: Callable[[], float]) -> None:
+    def __init__(self, settings: Oidc, accounts: AccountStore, *, runtime: Runtime = REAL) -> None:
         self._settings = settings
         self._accounts = accounts
-        self._clock = clock
-        self._keys = Jwks(settings, clock)
+        self._clock = runtime.now
+        self._keys = Jwks(settings, runtime=runtime)
 
     @property
     def configuration(self) -> str:
