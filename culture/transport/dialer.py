@@ -53,7 +53,7 @@ async def _dial_plain(address: Address, *, runtime: Runtime) -> tuple[asyncio.St
         try:
             sock.setblocking(False)
             await loop.sock_connect(sock, endpoint)
-            check_peer(sock, address.user)
+            check_peer(sock, address.user, runtime=runtime)
             return await asyncio.open_connection(sock=sock, limit=_READ_LIMIT)
         except PortHeld as error:
             sock.close()
