@@ -357,7 +357,7 @@ def test_the_kernel_s_tables_tell_the_same_where_netlink_is_forbidden(monkeypatc
 
 
 def test_another_machine_and_a_system_that_cannot_tell_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peer_uid, "socket_owner", lambda *_: pytest.fail("the kernel was asked"))
+    monkeypatch.setattr(peer_uid, "socket_owner", lambda *_, **_named: pytest.fail("the kernel was asked"))
     monkeypatch.setattr(peer_uid, "_by_netlink", lambda *_: pytest.fail("the kernel was asked"))
     elsewhere = SimpleNamespace(getpeername=lambda: ("192.0.2.1", 6667), getsockname=lambda: ("192.0.2.2", 5))
     check_peer(elsewhere)  # type: ignore[arg-type]

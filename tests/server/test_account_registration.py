@@ -169,7 +169,7 @@ async def test_too_many_tries_have_to_wait(tmp_path: Path) -> None:
 
 
 async def test_a_file_that_cannot_be_written_is_nobodys_account(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
+    def full(*_: object, **_named: object) -> None:
         raise OSError(28, "No space left on device")
 
     async with serve(self_registration="inside") as ircd, registered(ircd.port, "spark-ori") as ori:

@@ -176,7 +176,7 @@ async def test_a_program_that_the_server_cannot_see_has_to_log_in(
     serve: Serve, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account_of(tmp_path, ME)
-    monkeypatch.setattr(process_owner, "holders", lambda inode: [])
+    monkeypatch.setattr(process_owner, "holders", lambda inode, **_: [])
     async with serve() as ircd:
         assert "and the server cannot see which program you are: log in" in await answer_to(ircd)
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from culture.config.model import Operator
 from culture.protocol.message import Message
 from culture.protocol.vocabulary import ChannelKey
+from culture.runtime import Runtime
 from culture.server.channels import registered_channels as module
 from culture.server.channels.registered_channels import MIGRATIONS, dump, dump_channel, parse
 from culture.server.core.state import Channel, ListEntry, Topic
@@ -208,7 +209,7 @@ async def test_it_is_written_once_a_turn_and_only_when_it_changed(
 ) -> None:
     written: list[bytes] = []
 
-    def replace(path: Path, data: bytes) -> None:
+    def replace(path: Path, data: bytes, *, runtime: Runtime) -> None:
         if path.name == "channels.json":
             written.append(data)
 
