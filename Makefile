@@ -34,7 +34,7 @@ EXTRAS := acp bridge codex copilot postgres semantic
 $(shell test -x $(BIN)/python || rm -f $(VENV)/.made-run $(VENV)/.made-dev $(VENV)/.made-irctest)
 
 .DEFAULT_GOAL := help
-.PHONY: help env up claude $(EXTRAS) agents moreagents test quick proof bench lint format types requirements matrix packages docs pictures irctest constraints compiled collected debian clean
+.PHONY: help env up claude $(EXTRAS) agents moreagents test quick proof mutants bench lint format types requirements matrix packages docs pictures irctest constraints compiled collected debian clean
 
 help: ## Show what there is to make
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r target text; do \
@@ -60,6 +60,9 @@ quick: env ## Run the tests that take a minute together and need no program of o
 
 proof: env debian agents moreagents ## Run the long proofs, or one: make proof NAME=idle MINUTES=60
 	@IRCTEST="$(IRCTEST)" PROOF_MINUTES="$(MINUTES)" DATA="$(DATA)" $(BIN)/python -m tools.proof $(NAME)
+
+mutants: env debian agents ## Change the code in 200 small ways and see whether a test fails (an hour)
+	@PROOF_MINUTES="$(MINUTES)" $(BIN)/python -m tools.proof mutants
 
 bench: env ## Measure the server beside others: make bench ARGS="--only fan100"
 	@$(BIN)/python -m bench $(ARGS)

@@ -107,6 +107,19 @@ PROOFS = {
             (sys.executable, "-m", "pytest", "-m", "hypothesis", f"--hypothesis-seed={SEED}", "tests"),
         ),
         Proof(
+            "mutants",
+            "a seeded sample of 200 small changes to the code: how many make a test fail",
+            (
+                sys.executable,
+                "-m",
+                "tools.mutants",
+                "--minutes",
+                os.environ.get("PROOF_MINUTES") or "60",
+                "--json",
+                FIGURES,
+            ),
+        ),
+        Proof(
             "history",
             "fan100 with the history on and off in turn: what it costs, and every message found on disk",
             (sys.executable, "-m", "bench.history", "--json", FIGURES),
