@@ -28,7 +28,7 @@ class TokenQuotas:
         self._sessions = SlidingWindow(_REMEMBERED)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer 429 if its token has too many open requests or sessions."""
+        """Pass a request on, or answer 429 if its bearer token has too many requests or sessions."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

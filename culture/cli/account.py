@@ -158,7 +158,7 @@ def certificate(
 
 
 class Program(StrEnum):
-    """Class of an account that a program uses."""
+    """Class of an account that a program uses: agent or bot."""
 
     AGENT = UserClass.AGENT
     BOT = UserClass.BOT

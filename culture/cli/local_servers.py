@@ -1,4 +1,4 @@
-"""The servers of this machine: which one a command is about, where it listens, how to connect."""
+"""The servers of this machine: which one a command is about, and how to connect to it."""
 
 import getpass
 import os
@@ -42,7 +42,10 @@ def own_address() -> ServerAddress:
 
 
 def own_server(address: ServerAddress) -> ServerConfig | None:
-    """Return the configuration of the server of this home folder at an address, or None."""
+    """Return the configuration of the server of this home folder that listens at ``address``.
+
+    None if there is no such server.
+    """
     if not is_loopback(address.host):
         return None
     for name in pid_file.all_running():
@@ -138,9 +141,10 @@ def nick_of(person: "Account", settings: ServerConfig) -> str:
 
 
 def _login_hint(person: "Account | None", nick: str) -> list[str]:
-    """Return lines for people on how to log in to the server; none if the Unix user is enough.
+    """Return lines for people on how to log in to the server.
 
-    ``person``: the account; without one, the lines say how to make one. ``nick``: that of the person.
+    ``person``: the account; None: the lines say how to make one. ``nick``: that of the person. There are no lines if
+    the server recognizes the person by the Unix user.
     """
     if person is None:
         user = login_name() or str(os.getuid())
@@ -168,9 +172,9 @@ def _demands(settings: ServerConfig) -> str:
 
 
 def with_running_options(choices: Choices) -> Choices:
-    """Return options, completed by those with which the server of that name runs.
+    """Return options in which None is replaced by the value with which the selected server runs.
 
-    If it does not run, they are returned unchanged.
+    If the server does not run, they are returned unchanged.
     """
     note = pid_file.running(choices.server_name())
     return choices.over(Choices.parse(note.options)) if note else choices

@@ -1,4 +1,4 @@
-"""``culture skills``: installs the IRC instructions, which teach an agent's program to use IRC."""
+"""``culture skills``: installs the IRC instructions for the programs of agents."""
 
 from collections.abc import Iterator
 from importlib.resources import files
@@ -39,7 +39,7 @@ def install(
         bool, typer.Option("--hooks", help="Let the supervisor see a Claude Code that you start by hand.")
     ] = False,
 ) -> None:
-    """Install the IRC instructions where the agent's program looks for it.
+    """Install the IRC instructions where the agent's program looks for them.
 
     Run it again after an update; files that did not change are left alone.
     """
@@ -78,7 +78,7 @@ def _install_hooks(name: str, home: Path | None) -> None:
 @group.command("list")
 @open_to_agents
 def list_skills(home: Home = None, as_json: AsJson = False) -> None:
-    """List the kinds of agents, and whether their skill is installed."""
+    """List the kinds of agents, and whether their IRC instructions are installed."""
     rows = [row for name, kind in sorted(installed().items()) for row in _rows(name, kind, home)]
     if as_json:
         typer.echo(

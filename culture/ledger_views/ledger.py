@@ -20,7 +20,10 @@ _WITHOUT_CLIENT = "Not connected"
 
 @dataclass(frozen=True, slots=True)
 class LedgerFact:
-    """A fact that a nick has published about itself, with its time and origin server."""
+    """A fact that a nick has published about itself in the ledger.
+
+    ``kind`` and ``key`` name the fact, ``value`` has its fields; ``server`` is the server of the nick.
+    """
 
     nick: str
     kind: str

@@ -1,4 +1,4 @@
-"""Cost and tokens of turns, summed by day and by agent, from the ``spend`` facts of the ledger."""
+"""Cost and tokens of turns by day and by agent, from the ``spend`` facts of the ledger."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping

@@ -21,7 +21,7 @@ class CommandResult:
 
     @property
     def is_accepted(self) -> bool:
-        """Whether the reply says that the daemon accepted an answer to a question."""
+        """Whether the daemon's reply says that it accepted an answer to a question."""
         return any(phrase in self.text for phrase in _ACCEPTED)
 
 

@@ -1,4 +1,4 @@
-"""Handle what a person types into a room: a message, or a slash command such as ``/join #room``."""
+"""What a person types into a room: a message, or a slash command such as ``/join #room``."""
 
 from collections.abc import Awaitable, Callable
 

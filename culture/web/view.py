@@ -19,7 +19,10 @@ Handler = Callable[[PageRequest], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class WebView:
-    """One page of the site, or several that belong together: routes and navigation entry."""
+    """One page of the web page, or several that belong together: routes and navigation entry.
+
+    ``order``: position in the navigation. ``icon``: name of an SVG symbol.
+    """
 
     path: str
     routes: Sequence[Route]

@@ -199,7 +199,7 @@ class BareRepository:
             raise self._refusal(failed.words.strip()) from None
 
     def _refusal(self, words: str) -> WikiError:
-        """Return the ``WikiError`` to raise for an error message of git."""
+        """Return the ``WikiError`` to raise for git's error message ``words``."""
         room = os.statvfs(self.folder)
         if any(each in words for each in _NO_ROOM) or room.f_bavail * room.f_frsize < _ROOM_NEEDED:
             return DiskFull(f"the disk of the wiki is full ({self.folder}); nothing was written")

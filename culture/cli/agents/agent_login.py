@@ -15,7 +15,7 @@ LABEL = "daemon"
 
 
 class NoLogin(Exception):
-    """The agent cannot log in with its nick; the message says why and what to do."""
+    """An agent cannot log in with its nick; the message says why and what to do."""
 
 
 def prepare_login(nick: str, address: ServerAddress, always_on: bool = True) -> str | None:

@@ -77,7 +77,7 @@ def start_all(settings: AgentsConfig, agents: Iterable[AgentConfig], file: Path 
 def _by_user(agents: Iterable[AgentConfig]) -> tuple[list[AgentConfig], list[AgentConfig], list[int]]:
     """Split agents into those that run as the current user and those that run as another user.
 
-    The third list has the exit code 78 for each agent whose user is wrong; the reason is printed.
+    The third list has the exit code 78 (wrong configuration) for each agent whose user is wrong; the reason is printed.
     """
     ours: list[AgentConfig] = []
     theirs: list[AgentConfig] = []

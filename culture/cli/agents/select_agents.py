@@ -31,8 +31,7 @@ Everyone = Annotated[bool, typer.Option("--all", help="All agents of agents.yaml
 def load(file: Path | None = None) -> AgentsConfig:
     """Load agents.yaml, or ``file``; ConfigError if it is invalid.
 
-    The installed backends, which are slow to search, are asked for further fields only if the file has unknown
-    ones.
+    Only if the file has fields that we do not know are the installed backends asked, since searching them is slow.
     """
     try:
         return load_agents(file).config

@@ -63,7 +63,7 @@ class DemoListener:
 
 
 class DemoConnection:
-    """The IRC connection of one person of the demo."""
+    """The IRC connection of one of the two people in the demo."""
 
     def __init__(self, person: DemoPerson, port: int) -> None:
         self.nick = person.nick

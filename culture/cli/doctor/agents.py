@@ -34,9 +34,9 @@ from culture.server.shapes import UnreadableJson
 _AT_ONCE = 16
 
 
-def check_folders(scene: Inventory) -> Iterator[Finding]:
+def check_folders(inventory: Inventory) -> Iterator[Finding]:
     """Report agents whose working folder is missing or read-only."""
-    for agent in scene.agents:
+    for agent in inventory.agents:
         place = agent.directory
         if not place.is_dir():
             yield error(
@@ -52,14 +52,14 @@ def check_folders(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_states(scene: Inventory) -> Iterator[Finding]:
+def check_states(inventory: Inventory) -> Iterator[Finding]:
     """Report agents that crashed, hang, are offline, or have unread messages but do not run."""
-    backends = {agent.nick: agent.agent for agent in scene.agents}
-    names = list(dict.fromkeys([*backends, *scene.daemons]))
+    backends = {agent.nick: agent.agent for agent in inventory.agents}
+    names = list(dict.fromkeys([*backends, *inventory.daemons]))
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         for result in pool.map(lambda nick: _report(nick, backends.get(nick, "?")), names):
             yield from result if isinstance(result, list) else _check_state(result)
-    for nick in sorted(scene.daemons.keys() - backends.keys()) if scene.settings is not None else ():
+    for nick in sorted(inventory.daemons.keys() - backends.keys()) if inventory.settings is not None else ():
         yield hint(
             f"{nick} runs, and agents.yaml does not name it",
             "it was taken out of the file, or belongs to a team",
@@ -99,11 +99,11 @@ def _check_state(facts: dict[str, Any]) -> Iterator[Finding]:
         yield hint(f"{nick} does not run, and {waiting} for it", "nobody answers", f"`culture start {nick}`")
 
 
-def check_orphans(scene: Inventory) -> Iterator[Finding]:
+def check_orphans(inventory: Inventory) -> Iterator[Finding]:
     """Report processes of agents whose daemon is gone."""
-    for file in sorted((scene.home / "inbox").glob("*.db")):
+    for file in sorted((inventory.home / "inbox").glob("*.db")):
         nick = file.stem
-        if nick in scene.daemons:
+        if nick in inventory.daemons:
             continue
         try:
             marks = ending.tokens(nick)
@@ -124,9 +124,9 @@ _LOCKS = ("HEAD.lock", "refs/heads/main.lock", "packed-refs.lock")
 _PREFIX, _KEPT = "agent-task-", ".kept-"
 
 
-def check_projects(scene: Inventory) -> Iterator[Finding]:
+def check_projects(inventory: Inventory) -> Iterator[Finding]:
     """Report teams whose project is not a git repository, or has an old lock."""
-    for team in scene.teams:
+    for team in inventory.teams:
         place = team.project_dir
         if not (place / ".git").exists():
             what = "is not there" if not place.is_dir() else "is not a git repository"
@@ -145,9 +145,9 @@ def check_projects(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_worktrees(scene: Inventory) -> Iterator[Finding]:
+def check_worktrees(inventory: Inventory) -> Iterator[Finding]:
     """Report worktrees of tasks that have ended."""
-    for team in scene.teams:
+    for team in inventory.teams:
         left = [path for path in _worktrees(team) if orchestrator_pid(team.slug) is None and not _is_needed(team, path)]
         for path in left:
             remove = f"git -C {display_path(team.project_dir)} worktree remove {display_path(path)}"
@@ -167,9 +167,9 @@ def _is_needed(team: TeamConfig, path: Path) -> bool:
     return _KEPT not in path.name and path.name.removeprefix(_PREFIX) in live
 
 
-def check_wikis(scene: Inventory) -> Iterator[Finding]:
+def check_wikis(inventory: Inventory) -> Iterator[Finding]:
     """Report wikis that are damaged or have an old lock."""
-    for folder in sorted(each for each in (scene.home / "wiki").glob("*") if each.is_dir()):
+    for folder in sorted(each for each in (inventory.home / "wiki").glob("*") if each.is_dir()):
         if not (folder / "objects").is_dir() or not (folder / "HEAD").is_file():
             yield error(
                 f"{display_path(folder)} is not a valid wiki",
@@ -186,9 +186,9 @@ def check_wikis(scene: Inventory) -> Iterator[Finding]:
                 )
 
 
-def check_wiki_queues(scene: Inventory) -> Iterator[Finding]:
+def check_wiki_queues(inventory: Inventory) -> Iterator[Finding]:
     """Report pages that wait to be written to a wiki."""
-    for team in scene.teams:
+    for team in inventory.teams:
         pages = list((paths.team_dir(team.slug) / "wiki-queue").glob("[0-9]*.json"))
         if pages:
             yield hint(
@@ -205,11 +205,11 @@ def _is_old(file: Path) -> bool:
         return False
 
 
-def check_accounts_file(scene: Inventory) -> Iterator[Finding]:
+def check_accounts_file(inventory: Inventory) -> Iterator[Finding]:
     """Report account files that cannot be read."""
-    for server in scene.servers:
+    for server in inventory.servers:
         try:
-            scene.accounts(server)
+            inventory.accounts(server)
         except OSError as wrong:
             yield _unreadable(server, str(wrong.strerror))
         except ValueError:
@@ -221,10 +221,10 @@ def _unreadable(server: LocalServer, why: str) -> Finding:
     return error(f"{file} cannot be read: {why}", "nobody can log in", f"`culture restore`, or move {file} away")
 
 
-def check_people(scene: Inventory) -> Iterator[Finding]:
+def check_people(inventory: Inventory) -> Iterator[Finding]:
     """Report servers that have accounts, but none that belongs to a person."""
-    for server in scene.servers:
-        accounts = _accounts(scene, server)
+    for server in inventory.servers:
+        accounts = _accounts(inventory, server)
         if not accounts or any(each.kind is UserClass.HUMAN for each in accounts):
             continue
         is_wide = any(not each.is_loopback for each in server.config.listen)
@@ -236,22 +236,22 @@ def check_people(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def check_nicks(scene: Inventory) -> Iterator[Finding]:
+def check_nicks(inventory: Inventory) -> Iterator[Finding]:
     """Report agents whose nick belongs to a person's account."""
-    if scene.settings is None:
+    if inventory.settings is None:
         return
-    own = scene.server_at(scene.settings.server)
+    own = inventory.server_at(inventory.settings.server)
     if own is None:
         return
     prefix = f"{fold(own.config.account_prefix)}-"
     people = {
         fold(nick).removeprefix(prefix): each.name
-        for each in _accounts(scene, own)
+        for each in _accounts(inventory, own)
         if each.kind is UserClass.HUMAN
         for nick in (each.name, *each.nicks)
     }
     yours = fold(example_nick(own.config))
-    for agent in scene.agents:
+    for agent in inventory.agents:
         name = people.get(fold(agent.nick).removeprefix(prefix))
         if name is not None:
             yield error(
@@ -267,9 +267,9 @@ def check_nicks(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def _accounts(scene: Inventory, server: LocalServer) -> list[Account]:
+def _accounts(inventory: Inventory, server: LocalServer) -> list[Account]:
     try:
-        return [each for each in scene.accounts(server).accounts.values() if each.is_active]
+        return [each for each in inventory.accounts(server).accounts.values() if each.is_active]
     except (ValueError, OSError):
         return []
 
@@ -277,10 +277,10 @@ def _accounts(scene: Inventory, server: LocalServer) -> list[Account]:
 _OWN_PROVIDER = "provider"
 
 
-def check_program_logins(scene: Inventory) -> Iterator[Finding]:
+def check_program_logins(inventory: Inventory) -> Iterator[Finding]:
     """Report programs of agents that are not logged in to their provider."""
-    own_provider = {agent.nick for agent in scene.agents if _OWN_PROVIDER in agent.backend_options}
-    for need in scene.needed:
+    own_provider = {agent.nick for agent in inventory.agents if _OWN_PROVIDER in agent.backend_options}
+    for need in inventory.needed:
         there = [each for each in need.programs if each.version is not None]
         who = [nick for nick in need.users if nick not in own_provider]
         if there and who and all(each.login is Login.MISSING for each in there):
@@ -289,9 +289,9 @@ def check_program_logins(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_agent_commands(scene: Inventory) -> Iterator[Finding]:
+def check_agent_commands(inventory: Inventory) -> Iterator[Finding]:
     """Report programs that are named in agents.yaml but not installed."""
-    named = [agent for agent in scene.agents if COMMAND in agent.backend_options]
+    named = [agent for agent in inventory.agents if COMMAND in agent.backend_options]
     if named and find_spec(SDK) is None:
         who = ", ".join(agent.nick for agent in named)
         yield error("the package for ACP agents is not installed", f"{who} cannot start", installing(named[0].agent))
@@ -306,15 +306,15 @@ def check_agent_commands(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_agent_accounts(scene: Inventory) -> Iterator[Finding]:
+def check_agent_accounts(inventory: Inventory) -> Iterator[Finding]:
     """Report agents that cannot log in to the server: revoked account, missing or wrong token."""
-    if scene.settings is None:
+    if inventory.settings is None:
         return
-    address = scene.settings.server
-    own = scene.server_at(address)
-    for agent in scene.agents:
+    address = inventory.settings.server
+    own = inventory.server_at(address)
+    for agent in inventory.agents:
         if own is not None:
-            yield from _check_local_account(scene, own, agent)
+            yield from _check_local_account(inventory, own, agent)
         elif not is_loopback(address.host) and not paths.secret_file(agent.nick).exists():
             yield warning(
                 f"{agent.nick} has no token for {address.host}",
@@ -324,8 +324,8 @@ def check_agent_accounts(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def _check_local_account(scene: Inventory, server: LocalServer, agent: AgentConfig) -> Iterator[Finding]:
-    account = _account(scene, server, agent.nick)
+def _check_local_account(inventory: Inventory, server: LocalServer, agent: AgentConfig) -> Iterator[Finding]:
+    account = _account(inventory, server, agent.nick)
     if account is None:
         return  # `culture start` makes it
     if not account.is_active:
@@ -334,7 +334,7 @@ def _check_local_account(scene: Inventory, server: LocalServer, agent: AgentConf
         )
         return
     secret = read_token(agent.nick)
-    if agent.nick in scene.daemons and (secret is None or not _fits(secret, account)):
+    if agent.nick in inventory.daemons and (secret is None or not _fits(secret, account)):
         yield warning(
             f"{agent.nick} runs, and the token in {display_path(paths.secret_file(agent.nick))} "
             "is not valid for its account",
@@ -349,10 +349,10 @@ def _check_local_account(scene: Inventory, server: LocalServer, agent: AgentConf
         )
 
 
-def _account(scene: Inventory, server: LocalServer, nick: str) -> Account | None:
+def _account(inventory: Inventory, server: LocalServer, nick: str) -> Account | None:
     prefix = f"{fold(server.config.account_prefix)}-"
     try:
-        accounts = scene.accounts(server).accounts.values()
+        accounts = inventory.accounts(server).accounts.values()
     except (UnreadableJson, ValueError, OSError):
         return None  # reported by the check of accounts
     return next(

@@ -28,10 +28,10 @@ _QUOTES = (
 )
 
 
-def check_files(scene: Inventory) -> Iterator[Finding]:
+def check_files(inventory: Inventory) -> Iterator[Finding]:
     """Report errors in culture.yaml, agents.yaml and team.yaml."""
-    for problem in scene.problems:
-        yield error(_told(problem), "nothing that needs this file can start", _remedy(problem, scene))
+    for problem in inventory.problems:
+        yield error(_told(problem), "nothing that needs this file can start", _remedy(problem, inventory))
 
 
 def _told(problem: Problem) -> str:
@@ -46,7 +46,7 @@ def _told(problem: Problem) -> str:
     return ": ".join(filter(None, (place, dotted(problem.key), text)))
 
 
-def _remedy(problem: Problem, scene: Inventory) -> str:
+def _remedy(problem: Problem, inventory: Inventory) -> str:
     hint = problem.hint
     if _SWITCH.search(problem.text):
         hint = "YAML has true and false: on, off, yes and no are words to it"
@@ -54,9 +54,9 @@ def _remedy(problem: Problem, scene: Inventory) -> str:
     return f"{f'{hint}; ' if hint else ''}{edit}, then `culture config check`"
 
 
-def check_yaml_traps(scene: Inventory) -> Iterator[Finding]:
+def check_yaml_traps(inventory: Inventory) -> Iterator[Finding]:
     """Report lines of YAML files that are read differently than they look, such as ``010``."""
-    teams = sorted((scene.home / "team").glob(f"*/{TEAM}"))
+    teams = sorted((inventory.home / "team").glob(f"*/{TEAM}"))
     for file in (paths.server_file(), paths.agents_file(), *teams):
         try:
             text = file.read_text(encoding="utf-8")
@@ -122,15 +122,15 @@ _AGENT, _TEAM = (
 )
 
 
-def check_units(scene: Inventory) -> Iterator[Finding]:
+def check_units(inventory: Inventory) -> Iterator[Finding]:
     """Report systemd units for this home folder that are outdated or broken."""
     for is_system in (False, True):
         folder, number = service.unit_folder(is_system), 0
         for file in sorted(folder.glob("culture*.service")):
             text = _text(file)
-            if service.MARK in text and _is_known(file.name) and _is_ours(text, scene):
+            if service.MARK in text and _is_known(file.name) and _is_ours(text, inventory):
                 number += 1
-                yield from _check_unit(scene, file, text, is_system)
+                yield from _check_unit(inventory, file, text, is_system)
         lingers = (_LINGERING / user_name(os.geteuid())).exists()
         if number and not (is_system or lingers) and _LINGERING.parent.is_dir():
             yield hint(
@@ -140,7 +140,7 @@ def check_units(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def _check_unit(scene: Inventory, file: Path, text: str, is_system: bool) -> Iterator[Finding]:
+def _check_unit(inventory: Inventory, file: Path, text: str, is_system: bool) -> Iterator[Finding]:
     again = f"`culture service install {_which(file.name)}{' --system' if is_system else ''}`"
     program = _PROGRAM.search(text)
     path = Path((program[1] or program[2]).replace("%%", "%")) if program else None
@@ -149,7 +149,7 @@ def _check_unit(scene: Inventory, file: Path, text: str, is_system: bool) -> Ite
         yield error(
             f"{display_path(file)} starts {path}, which is not there", "the environment was moved or removed", again
         )
-    elif agent and scene.settings is not None and scene.settings.agent(agent[1]) is None:
+    elif agent and inventory.settings is not None and inventory.settings.agent(agent[1]) is None:
         yield warning(
             f"{display_path(file)} is of an agent that agents.yaml does not name",
             "systemd tries to start it, in vain",
@@ -184,9 +184,9 @@ def _essence(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith("Environment=") and line.strip()]
 
 
-def _is_ours(text: str, scene: Inventory) -> bool:
+def _is_ours(text: str, inventory: Inventory) -> bool:
     match = _HOME.search(text)
-    return match is not None and Path(match[1].replace("%%", "%")) == scene.home
+    return match is not None and Path(match[1].replace("%%", "%")) == inventory.home
 
 
 def _text(file: Path) -> str:

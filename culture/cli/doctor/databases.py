@@ -24,13 +24,13 @@ _IS_DAMAGE = re.compile("malformed|corrupt|I/O error")
 _IS_BUSY = re.compile("locked|busy")
 
 
-def check_whole(scene: Inventory) -> Iterator[Finding]:
+def check_whole(inventory: Inventory) -> Iterator[Finding]:
     """Report damaged SQLite files, as far as they can be checked in a few seconds.
 
     `culture history verify` checks without a time limit.
     """
     deadline, unseen = time.monotonic() + _TIME, 0
-    for file in _files(scene):
+    for file in _files(inventory):
         try:
             unseen += not _quick_check(file, deadline)
         except (_NotWhole, sqlite3.DatabaseError) as wrong:
@@ -86,9 +86,9 @@ def _damaged(file: Path, why: str) -> Finding:
     return error(f"{display_path(file)} is damaged: {why}", "its contents cannot be trusted", f"{stop}, {what_else}")
 
 
-def check_growth(scene: Inventory) -> Iterator[Finding]:
+def check_growth(inventory: Inventory) -> Iterator[Finding]:
     """Report large journals, ledgers, audit folders and logs."""
-    for server in scene.servers:
+    for server in inventory.servers:
         folder = server.config.data_dir
         for file in folder.glob("*/*.db-wal"):
             if _size(file) > _LARGE_JOURNAL:
@@ -112,11 +112,11 @@ def check_growth(scene: Inventory) -> Iterator[Finding]:
                 "the oldest file is removed with each new one",
                 "keep copies elsewhere, or raise `audit: files:` in culture.yaml",
             )
-    yield from _logs(scene)
+    yield from _logs(inventory)
 
 
-def _logs(scene: Inventory) -> Iterator[Finding]:
-    for file in sorted((scene.home / "log").glob("*.log")):
+def _logs(inventory: Inventory) -> Iterator[Finding]:
+    for file in sorted((inventory.home / "log").glob("*.log")):
         if _size(file) > _LARGE_LOG:
             yield hint(
                 f"{display_path(file)} has grown to {format_size(_size(file))}",
@@ -125,9 +125,9 @@ def _logs(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_restore_leftovers(scene: Inventory) -> Iterator[Finding]:
+def check_restore_leftovers(inventory: Inventory) -> Iterator[Finding]:
     """Report former data folders that `culture restore` has kept."""
-    for folder in sorted((scene.home / "data").glob("*.before-*")):
+    for folder in sorted((inventory.home / "data").glob("*.before-*")):
         used = sum(each.status.st_size for each in walk(folder))
         yield hint(
             f"{display_path(folder)} holds the data from before a restore, {format_size(used)}",
@@ -136,10 +136,10 @@ def check_restore_leftovers(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def _files(scene: Inventory) -> list[Path]:
-    folders = [server.config.data_dir for server in scene.servers]
+def _files(inventory: Inventory) -> list[Path]:
+    folders = [server.config.data_dir for server in inventory.servers]
     databases = [file for folder in dict.fromkeys(folders) for file in sorted(folder.glob("*/*.db"))]
-    return [*databases, *sorted((scene.home / _INBOX).glob("*.db"))]
+    return [*databases, *sorted((inventory.home / _INBOX).glob("*.db"))]
 
 
 def _size(file: Path) -> int:

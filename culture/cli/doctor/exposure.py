@@ -57,12 +57,12 @@ class AgentExposure:
         return bool(kind.asks[0]) and backends.never_asks(kind, self.options)
 
 
-def list_workers(scene: Inventory) -> Iterator[AgentExposure]:
+def list_workers(inventory: Inventory) -> Iterator[AgentExposure]:
     """Yield all agents of agents.yaml, and entries for the members that the teams would hire."""
-    if scene.settings is not None:
-        for agent in scene.agents:
-            yield _agent(agent, scene.settings.server)
-    for team in scene.teams:
+    if inventory.settings is not None:
+        for agent in inventory.agents:
+            yield _agent(agent, inventory.settings.server)
+    for team in inventory.teams:
         yield from _members(team)
 
 
@@ -117,15 +117,15 @@ def _members(team: TeamConfig) -> Iterator[AgentExposure]:
             yield worker
 
 
-def find_ways_in(scene: Inventory, address: ServerAddress) -> list[str]:
+def find_ways_in(inventory: Inventory, address: ServerAddress) -> list[str]:
     """Return the ways, as phrases, by which others than the owner can reach an agent's server.
 
     ``address``: that of the server. There are none if nobody else can reach it.
     """
-    server = scene.server_at(address)
+    server = inventory.server_at(address)
     if server is None:
         return [] if is_loopback(address.host) else [f"the server is another machine's, {address.host}"]
-    return [*_by_listeners(server), *_by_links(scene, server), *_by_the_bridge()]
+    return [*_by_listeners(server), *_by_links(inventory, server), *_by_the_bridge()]
 
 
 def _by_listeners(server: LocalServer) -> Iterator[str]:
@@ -145,8 +145,8 @@ def _by_listeners(server: LocalServer) -> Iterator[str]:
         yield f"the web page beyond this machine (port {config.web.port})"
 
 
-def _by_links(scene: Inventory, server: LocalServer) -> Iterator[str]:
-    for link in scene.good_links(server):
+def _by_links(inventory: Inventory, server: LocalServer) -> Iterator[str]:
+    for link in inventory.good_links(server):
         yield f"the link to {link.name} (trust {link.trust})"
 
 
@@ -164,43 +164,43 @@ def _by_the_bridge() -> Iterator[str]:
         yield f"tokens of the bridge ({', '.join(nicks)})"
 
 
-def _people_at_their_word(scene: Inventory, address: ServerAddress) -> Iterator[str]:
+def _people_at_their_word(inventory: Inventory, address: ServerAddress) -> Iterator[str]:
     """Yield phrases for the ways by which somebody counts as a person without a login.
 
     ``address``: that of the server. Nothing is yielded if the server has an account of a person.
     """
-    server = scene.server_at(address)
-    if server is None or knows_people(scene, server):
+    server = inventory.server_at(address)
+    if server is None or knows_people(inventory, server):
         return
     if server.config.local_users:
         yield f"local_users: {', '.join(server.config.local_users)}"
     if server.config.trusted_network:
         yield "trusted_network"
-    for link in scene.good_links(server):
+    for link in inventory.good_links(server):
         if link.trust == "full":
             yield f"the link to {link.name} (trust full)"
 
 
-def knows_people(scene: Inventory, server: LocalServer) -> bool:
+def knows_people(inventory: Inventory, server: LocalServer) -> bool:
     """Whether a server has an account of a person; True if its accounts file cannot be read."""
     try:
-        return any(each.kind is UserClass.HUMAN for each in scene.accounts(server).accounts.values())
+        return any(each.kind is UserClass.HUMAN for each in inventory.accounts(server).accounts.values())
     except (OSError, ValueError):
         return True
 
 
-def check_openings(scene: Inventory) -> Iterator[Finding]:
+def check_openings(inventory: Inventory) -> Iterator[Finding]:
     """Report agents that never ask for permission and can be reached by strangers."""
     files: dict[Path, list[AgentExposure]] = {}
-    for worker in list_workers(scene):
+    for worker in list_workers(inventory):
         if worker.never_asks:
             files.setdefault(worker.file, []).append(worker)
     for group in files.values():
-        if ways := find_ways_in(scene, group[0].server):
-            yield from _reached(scene, group, "; ".join(ways))
+        if ways := find_ways_in(inventory, group[0].server):
+            yield from _reached(inventory, group, "; ".join(ways))
 
 
-def _reached(scene: Inventory, group: Sequence[AgentExposure], ways: str) -> Iterator[Finding]:
+def _reached(inventory: Inventory, group: Sequence[AgentExposure], ways: str) -> Iterator[Finding]:
     """Report agents that never ask for permission although others can reach them.
 
     ``group``: agents that use the same server. ``ways``: how they can be reached, as a phrase.
@@ -216,7 +216,7 @@ def _reached(scene: Inventory, group: Sequence[AgentExposure], ways: str) -> Ite
     limited = [worker for worker in group if worker.wake != "anybody"]
     if not limited:
         return
-    if at_their_word := list(_people_at_their_word(scene, limited[0].server)):
+    if at_their_word := list(_people_at_their_word(inventory, limited[0].server)):
         yield warning(
             f"{_subject(limited)}, and strangers count as people: {'; '.join(at_their_word)}",
             "no person has an account on the server: whoever comes by one of these ways without a login is taken for "
@@ -240,10 +240,10 @@ def _verb(group: Sequence[AgentExposure], one: str, several: str) -> str:
     return several if is_plural(group) else one
 
 
-def check_trust(scene: Inventory) -> Iterator[Finding]:
+def check_trust(inventory: Inventory) -> Iterator[Finding]:
     """Report agents without the setting ``trust``, which says who may answer their questions."""
     files: dict[Path, list[AgentExposure]] = {}
-    for worker in list_workers(scene):
+    for worker in list_workers(inventory):
         files.setdefault(worker.file, []).append(worker)
     for file, those in files.items():
         if without := [worker for worker in those if worker.trust is None]:
@@ -254,8 +254,8 @@ def check_trust(scene: Inventory) -> Iterator[Finding]:
                 f"write `trust: {{humans: always, agents: never}}` into {display_path(file)}",
             )
         shells = [each for each in those if each.backend != SCRIPTED and each.sandbox.kind != "bwrap"]
-        server = scene.server_at(those[0].server)
-        if shells and server is not None and not knows_people(scene, server):
+        server = inventory.server_at(those[0].server)
+        if shells and server is not None and not knows_people(inventory, server):
             yield hint(
                 f"no person has an account on {server.config.name}",
                 f"whoever comes from this machine without a login counts as a person, the shells of "
@@ -264,9 +264,9 @@ def check_trust(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_boundary(scene: Inventory) -> Iterator[Finding]:
+def check_boundary(inventory: Inventory) -> Iterator[Finding]:
     """Report which files and networks each agent with a model can reach."""
-    for worker in list_workers(scene):
+    for worker in list_workers(inventory):
         if worker.backend == SCRIPTED or worker.user is not None:
             continue
         several = worker.is_several
@@ -278,14 +278,14 @@ def check_boundary(scene: Inventory) -> Iterator[Finding]:
         place = f"in {display_path(worker.file)}"
         yield hint(
             f"{worker.name} {runs} as you and {how}",
-            f"{it} could reach {_reach(scene, worker)}",
+            f"{it} could reach {_reach(inventory, worker)}",
             f"{_way_to_a_sandbox()}{f' {place}' if several else f', or `user: NAME`, under the agent {place}'}",
         )
 
 
-def check_sandboxes(scene: Inventory) -> Iterator[Finding]:
+def check_sandboxes(inventory: Inventory) -> Iterator[Finding]:
     """Report agents that cannot start because their sandbox cannot be made."""
-    for agent in scene.agents:
+    for agent in inventory.agents:
         try:
             selection.check(agent, backend(agent.agent))
         except NoBackend:
@@ -296,7 +296,7 @@ def check_sandboxes(scene: Inventory) -> Iterator[Finding]:
                 f"{agent.nick} does not start, rather than run without a sandbox",
                 f"fix that, or correct `sandbox:` in {display_path(paths.agents_file())}",
             )
-    for team in scene.teams:
+    for team in inventory.teams:
         why = obstacle() if team.sandbox.kind == "bwrap" else ""
         if team.sandbox.kind == "user":
             why = "members of a team run as its own user: run the whole team as another one"
@@ -308,9 +308,9 @@ def check_sandboxes(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def _reach(scene: Inventory, worker: AgentExposure) -> str:
+def _reach(inventory: Inventory, worker: AgentExposure) -> str:
     """Return, as a phrase, what an agent without a sandbox can reach: all that its user can."""
-    secrets = [display_path(each) for each in (Path.home() / ".ssh", scene.home) if each.exists()]
+    secrets = [display_path(each) for each in (Path.home() / ".ssh", inventory.home) if each.exists()]
     port = f"the IRC server at {worker.server.host}:{worker.server.port}"
     return f"your home{f' with {_listed(secrets)}' if secrets else ''}, {port}, your processes and every network"
 

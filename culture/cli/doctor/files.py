@@ -26,9 +26,9 @@ _SMALL = 1_000_000_000
 _REMOTE = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "drvfs", "afs", "fuse.sshfs", "ceph"})
 
 
-def check_room(scene: Inventory) -> Iterator[Finding]:
+def check_room(inventory: Inventory) -> Iterator[Finding]:
     """Report disks with little space or few inodes."""
-    for place in _disks(scene):
+    for place in _disks(inventory):
         usage = os.statvfs(place)
         free, total = usage.f_bavail * usage.f_frsize, usage.f_blocks * usage.f_frsize
         scale = min(total / _SMALL, 1.0)
@@ -49,9 +49,9 @@ def check_room(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_writable(scene: Inventory) -> Iterator[Finding]:
-    """Report folders that cannot be written."""
-    for place in _places(scene):
+def check_writable(inventory: Inventory) -> Iterator[Finding]:
+    """Report home and data folders that cannot be written."""
+    for place in _places(inventory):
         if os.statvfs(place).f_flag & os.ST_RDONLY:
             yield error(
                 f"the disk of {display_path(place)} is read-only",
@@ -66,13 +66,13 @@ def check_writable(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_disk_kind(scene: Inventory) -> Iterator[Finding]:
+def check_disk_kind(inventory: Inventory) -> Iterator[Finding]:
     """Report folders with our data that are on network file systems."""
     try:
         mounts = Path("/proc/mounts").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return
-    for place in _disks(scene):
+    for place in _disks(inventory):
         yield from judge_disk_kind(place, mounts)
 
 
@@ -92,9 +92,9 @@ def judge_disk_kind(place: Path, mounts: str) -> Iterator[Finding]:
         )
 
 
-def check_size(scene: Inventory) -> Iterator[Finding]:
+def check_size(inventory: Inventory) -> Iterator[Finding]:
     """Report servers whose data folder is very large."""
-    for server in scene.servers:
+    for server in inventory.servers:
         folder = server.config.data_dir
         used = sum(each.status.st_size for each in walk(folder))
         if used > _MUCH:
@@ -105,15 +105,15 @@ def check_size(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def _places(scene: Inventory) -> list[Path]:
+def _places(inventory: Inventory) -> list[Path]:
     """Return the home folder and the data folders of all servers, as far as they exist."""
-    every = [scene.home, *(server.config.data_dir for server in scene.servers)]
+    every = [inventory.home, *(server.config.data_dir for server in inventory.servers)]
     return [place for place in dict.fromkeys(every) if place.is_dir()]
 
 
-def _disks(scene: Inventory) -> list[Path]:
+def _disks(inventory: Inventory) -> list[Path]:
     """Return one folder for each disk that the home folder and the data folders are on."""
-    return list({place.stat().st_dev: place for place in reversed(_places(scene))}.values())
+    return list({place.stat().st_dev: place for place in reversed(_places(inventory))}.values())
 
 
 def _unescaped(place: str) -> str:
@@ -125,47 +125,47 @@ _OURS = ("data", "inbox", "log", "run", "secrets", "tls", "team")
 """Folders whose contents are for their owner alone."""
 
 
-def check_home(scene: Inventory) -> Iterator[Finding]:
+def check_home(inventory: Inventory) -> Iterator[Finding]:
     """Report a culture home folder that is missing or has wrong permissions."""
     try:
-        status = scene.home.stat()
+        status = inventory.home.stat()
     except FileNotFoundError:
-        yield hint(f"there is no {display_path(scene.home)} yet", "nothing was set up here", "`culture up`")
+        yield hint(f"there is no {display_path(inventory.home)} yet", "nothing was set up here", "`culture up`")
         return
     if not stat.S_ISDIR(status.st_mode):
         yield error(
-            f"{display_path(scene.home)} is not a folder",
+            f"{display_path(inventory.home)} is not a folder",
             "nothing can be stored there",
-            f"rename it: {_move(scene.home)}",
+            f"rename it: {_move(inventory.home)}",
         )
     elif status.st_uid != os.geteuid():
-        yield _foreign([scene.home], scene.home)
+        yield _foreign([inventory.home], inventory.home)
     elif stat.S_IMODE(status.st_mode) & PRIVATE_DIRECTORY != PRIVATE_DIRECTORY:
         yield error(
-            f"you may not read and write {display_path(scene.home)} yourself ({_mode(status)})",
+            f"you may not read and write {display_path(inventory.home)} yourself ({_mode(status)})",
             "nothing works without it",
-            f"chmod 700 {display_path(scene.home)}",
-            _opened(scene.home),
+            f"chmod 700 {display_path(inventory.home)}",
+            _opened(inventory.home),
         )
     elif stat.S_IMODE(status.st_mode) & _OTHERS:
         yield warning(
-            f"others on this machine may look into {display_path(scene.home)} ({_mode(status)})",
+            f"others on this machine may look into {display_path(inventory.home)} ({_mode(status)})",
             "everything that agents say and know is in it",
-            f"chmod 700 {display_path(scene.home)}",
-            _chmod([scene.home]),
+            f"chmod 700 {display_path(inventory.home)}",
+            _chmod([inventory.home]),
         )
 
 
-def check_secrets(scene: Inventory) -> Iterator[Finding]:
+def check_secrets(inventory: Inventory) -> Iterator[Finding]:
     """Report files with tokens, keys or passwords that others can read."""
-    by_path = {entry.path: entry for entry in scene.entries}
-    for path in sorted(_secret_files(scene)):
+    by_path = {entry.path: entry for entry in inventory.entries}
+    for path in sorted(_secret_files(inventory)):
         try:
             status = by_path[path].status if path in by_path else path.lstat()
         except FileNotFoundError:
             continue
         if stat.S_ISLNK(status.st_mode):
-            if path.parent == scene.home / "secrets":
+            if path.parent == inventory.home / "secrets":
                 yield warning(
                     f"{display_path(path)} is a symlink",
                     "a token belongs into a file of its own",
@@ -181,13 +181,13 @@ def check_secrets(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def _secret_files(scene: Inventory) -> Iterator[Path]:
-    yield from (scene.home / "secrets").glob("*")
-    yield from (scene.home / "tls").glob("*.key")
-    yield from (scene.home / "data").glob("*/federation/links.json")
+def _secret_files(inventory: Inventory) -> Iterator[Path]:
+    yield from (inventory.home / "secrets").glob("*")
+    yield from (inventory.home / "tls").glob("*.key")
+    yield from (inventory.home / "data").glob("*/federation/links.json")
     yield paths.accounts_file()
     yield from _with_secrets()
-    for server in scene.servers:
+    for server in inventory.servers:
         yield server.config.accounts_file
         yield book.path_of(server.config)
         yield from (each.tls.key for each in server.config.listen if each.tls)
@@ -203,19 +203,19 @@ def _with_secrets() -> Iterator[Path]:
             yield file
 
 
-def check_others(scene: Inventory) -> Iterator[Finding]:
+def check_others(inventory: Inventory) -> Iterator[Finding]:
     """Report files without secrets that other users may access although they should not."""
-    secret = set(_secret_files(scene))
-    readable = [each for each in scene.entries if _is_open(each, scene.home) and each.path not in secret]
+    secret = set(_secret_files(inventory))
+    readable = [each for each in inventory.entries if _is_open(each, inventory.home) and each.path not in secret]
     if readable:
-        is_shut = not stat.S_IMODE(scene.home.stat().st_mode) & _OTHERS
+        is_shut = not stat.S_IMODE(inventory.home.stat().st_mode) & _OTHERS
         say: Callable[..., Finding] = hint if is_shut else warning
         yield say(
             f"others may read {_named([each.path for each in readable])}",
-            f"others cannot get there while {display_path(scene.home)} is closed to them"
+            f"others cannot get there while {display_path(inventory.home)} is closed to them"
             if is_shut
             else "what agents and people say is in it",
-            f"chmod -R go= {' '.join(display_path(scene.home / name) for name in _tops(readable, scene.home))}",
+            f"chmod -R go= {' '.join(display_path(inventory.home / name) for name in _tops(readable, inventory.home))}",
             _chmod([each.path for each in readable]),
         )
 
@@ -226,11 +226,11 @@ def _is_open(entry: FileEntry, home: Path) -> bool:
     return is_kept and (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and bool(stat.S_IMODE(mode) & _OTHERS)
 
 
-def check_owners(scene: Inventory) -> Iterator[Finding]:
+def check_owners(inventory: Inventory) -> Iterator[Finding]:
     """Report files in the home folder that are another user's, as `sudo culture …` makes them."""
-    foreign = [each.path for each in scene.entries[1:] if each.status.st_uid != os.geteuid()]
-    if foreign and scene.entries[0].status.st_uid == os.geteuid():
-        yield _foreign(foreign, scene.home)
+    foreign = [each.path for each in inventory.entries[1:] if each.status.st_uid != os.geteuid()]
+    if foreign and inventory.entries[0].status.st_uid == os.geteuid():
+        yield _foreign(foreign, inventory.home)
 
 
 def _foreign(files: Sequence[Path], home: Path) -> Finding:
@@ -278,9 +278,9 @@ _HALF = re.compile(r"\.new$")
 _PID = re.compile(r'"pid": ?(\d+)|^(\d+)\s*$')
 
 
-def check_notes(scene: Inventory) -> Iterator[Finding]:
+def check_notes(inventory: Inventory) -> Iterator[Finding]:
     """Report pid files of processes that are gone, and pid files locked by another process."""
-    for file in sorted((scene.home / "run").glob("*.pid")):
+    for file in sorted((inventory.home / "run").glob("*.pid")):
         if file.is_symlink():
             yield warning(f"{display_path(file)} is a symlink", "culture never makes one", f"rm {display_path(file)}")
             continue
@@ -296,9 +296,9 @@ def check_notes(scene: Inventory) -> Iterator[Finding]:
             yield from _of_the_dead(file, note)
 
 
-def check_locks(scene: Inventory) -> Iterator[Finding]:
-    """Report locked data folders of servers that do not run."""
-    for server in scene.servers:
+def check_locks(inventory: Inventory) -> Iterator[Finding]:
+    """Report data folders that a process holds locked although their server does not run."""
+    for server in inventory.servers:
         file = server.config.data_dir / "lock"
         note = note_of_holder(file)
         if note is None or server.note is not None:
@@ -312,10 +312,10 @@ def check_locks(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def check_half_written(scene: Inventory) -> Iterator[Finding]:
+def check_half_written(inventory: Inventory) -> Iterator[Finding]:
     """Report temporary files of writes that were interrupted."""
     now = time.time()
-    for entry in scene.entries:
+    for entry in inventory.entries:
         if _HALF.search(entry.path.name) and entry.status.st_mtime < now - _YOUNG:
             yield hint(
                 f"{display_path(entry.path)} was not finished",

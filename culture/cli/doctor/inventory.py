@@ -1,4 +1,4 @@
-"""The inventory that checks look at; each part is read once, when first needed, and never changed."""
+"""The inventory that checks look at; each part is read once, when first needed."""
 
 import hashlib
 import os
@@ -242,7 +242,10 @@ class LocalServer:
 
 
 class Inventory:
-    """Files, servers and agents of this machine for the checks; each part is read once, when first needed."""
+    """Files, servers and agents of this machine, as the doctor's checks look at them.
+
+    Each part is read once, when it is first needed.
+    """
 
     def __init__(self) -> None:
         self.home = paths.home()

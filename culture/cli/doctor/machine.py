@@ -26,7 +26,7 @@ _NEEDED, _WANTED = 256, 4096
 _SOCK_DIAG = 4
 
 
-def check_descriptors(scene: Inventory) -> Iterator[Finding]:
+def check_descriptors(inventory: Inventory) -> Iterator[Finding]:
     """Report a low limit of open files; a server needs one for each connection."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     if most != resource.RLIM_INFINITY and most < _WANTED:
@@ -38,7 +38,7 @@ def check_descriptors(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def check_kernel(scene: Inventory) -> Iterator[Finding]:
+def check_kernel(inventory: Inventory) -> Iterator[Finding]:
     """Report missing features of the operating system."""
     if sys.platform != "linux":
         yield error(f"this is {sys.platform}", "culture is tried on Linux alone", "use Linux, a container or a WSL 2")
@@ -69,10 +69,10 @@ _WRONG = 300.0
 """Seconds; servers refuse times that are further ahead."""
 
 
-def check_server_clocks(scene: Inventory) -> Iterator[Finding]:
+def check_server_clocks(inventory: Inventory) -> Iterator[Finding]:
     """Report servers whose clock differs from the clock of this machine."""
-    for name, (host, port, tls) in sorted(_other_servers(scene).items()):
-        ahead = scene.probe(host, port, tls).ahead
+    for name, (host, port, tls) in sorted(_other_servers(inventory).items()):
+        ahead = inventory.probe(host, port, tls).ahead
         if ahead is None or abs(ahead) < _ODD:
             continue
         say = error if abs(ahead) >= _WRONG else warning
@@ -83,9 +83,9 @@ def check_server_clocks(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def check_file_times(scene: Inventory) -> Iterator[Finding]:
+def check_file_times(inventory: Inventory) -> Iterator[Finding]:
     """Report files in the home folder whose time is in the future."""
-    latest = max(scene.entries, key=lambda each: each.status.st_mtime, default=None)
+    latest = max(inventory.entries, key=lambda each: each.status.st_mtime, default=None)
     if latest is not None and latest.status.st_mtime > time.time() + _WRONG:
         ahead = latest.status.st_mtime - time.time()
         yield warning(
@@ -95,14 +95,14 @@ def check_file_times(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def _other_servers(scene: Inventory) -> dict[str, tuple[str, int, bool]]:
+def _other_servers(inventory: Inventory) -> dict[str, tuple[str, int, bool]]:
     servers = {}
-    if scene.settings is not None and scene.settings.agents:
-        address = scene.settings.server
+    if inventory.settings is not None and inventory.settings.agents:
+        address = inventory.settings.server
         tls = address.tls or address.fingerprint is not None
         servers[address.name or address.host] = (address.host, address.port, tls)
-    for server in scene.servers:
-        for link in scene.good_links(server):
+    for server in inventory.servers:
+        for link in inventory.good_links(server):
             if link.endpoint is not None:
                 servers[link.name] = (*link.endpoint, link.encrypted)
     return servers
@@ -112,7 +112,7 @@ TRIED = (3, 11)
 _OLDEST_SQLITE = (3, 35, 0)
 
 
-def check_python(scene: Inventory) -> Iterator[Finding]:
+def check_python(inventory: Inventory) -> Iterator[Finding]:
     """Report a Python or SQLite that is too old or untested."""
     yield from judge_python(sys.version_info[:3], sqlite3.sqlite_version_info, _options())
 
@@ -136,11 +136,11 @@ def judge_python(python: tuple[int, ...], sqlite: tuple[int, ...], options: froz
         )
 
 
-def check_skills(scene: Inventory) -> Iterator[Finding]:
+def check_skills(inventory: Inventory) -> Iterator[Finding]:
     """Report agents whose program lacks the current IRC instructions."""
     missing: dict[tuple[str, str], list[str]] = {}
     others: dict[tuple[str, str], list[str]] = {}
-    for agent in scene.agents:
+    for agent in inventory.agents:
         try:
             home = Path(pwd.getpwnam(agent.user).pw_dir) if agent.user is not None else Path.home()
             kind_of_agent, group = backend(agent.agent), (agent.agent, "" if agent.user is None else str(home))
@@ -162,7 +162,7 @@ def check_skills(scene: Inventory) -> Iterator[Finding]:
             f"{', '.join(nicks)} may not know what is new, such as that an answer comes as a prompt",
             f"`culture skills install {kind}{f' --home {elsewhere}' if elsewhere else ''}`",
         )
-    if not PLUGIN_MANIFEST.exists() and any(agent.agent == "claude" for agent in scene.agents):
+    if not PLUGIN_MANIFEST.exists() and any(agent.agent == "claude" for agent in inventory.agents):
         yield error(
             f"a file of the installation is not there: {PLUGIN_MANIFEST}",
             "agents of the kind claude start without the IRC instructions",
@@ -170,7 +170,7 @@ def check_skills(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def check_package(scene: Inventory) -> Iterator[Finding]:
+def check_package(inventory: Inventory) -> Iterator[Finding]:
     """Report processes of ours that run another version than the installed one."""
     installed = installed_version()
     if installed not in (None, __version__):
@@ -179,7 +179,7 @@ def check_package(scene: Inventory) -> Iterator[Finding]:
             "the environment was not brought up to date with the files",
             f"`{installation().upgrade()}`",
         )
-    for server in scene.servers:
+    for server in inventory.servers:
         if server.note is not None and server.note.version != __version__:
             yield warning(
                 f"{server.config.name} runs as culture {server.note.version or 'of an older version'}, "
@@ -189,9 +189,9 @@ def check_package(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_programs(scene: Inventory) -> Iterator[Finding]:
+def check_programs(inventory: Inventory) -> Iterator[Finding]:
     """Report programs of agents that are missing, or newer than tested."""
-    for need in scene.needed:
+    for need in inventory.needed:
         who = ", ".join(need.users)
         if not any(each.version is not None for each in need.programs):
             remedy = next((each.remedy for each in need.programs if each.remedy), f"`culture backends {need.backend}`")
@@ -221,7 +221,7 @@ _PATIENCE = 1.0
 _SHARED = stat.S_IWGRP | stat.S_IWOTH
 
 
-def check_socket_folder(scene: Inventory) -> Iterator[Finding]:
+def check_socket_folder(inventory: Inventory) -> Iterator[Finding]:
     """Report a wrong XDG_RUNTIME_DIR, the folder in which daemons make their sockets."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if not runtime:  # sockets are in the home folder then
@@ -247,7 +247,7 @@ def check_socket_folder(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def check_temporary_folder(scene: Inventory) -> Iterator[Finding]:
+def check_temporary_folder(inventory: Inventory) -> Iterator[Finding]:
     """Report a temporary folder that is not writable or not safe."""
     configured = os.environ.get("TMPDIR")
     place = Path(configured or "/tmp")
@@ -266,22 +266,22 @@ def check_temporary_folder(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def check_socket_lengths(scene: Inventory) -> Iterator[Finding]:
+def check_socket_lengths(inventory: Inventory) -> Iterator[Finding]:
     """Report nicks whose socket path is too long for the kernel."""
-    for agent in scene.agents:
+    for agent in inventory.agents:
         try:
             paths.agent_socket(agent.nick)
         except ValueError as wrong:
             yield error(f"{agent.nick} cannot have a socket", str(wrong), "choose a shorter nick")
 
 
-def check_sockets(scene: Inventory) -> Iterator[Finding]:
+def check_sockets(inventory: Inventory) -> Iterator[Finding]:
     """Report daemons' Unix sockets that are missing, another user's, open to others or dead."""
-    nicks = {agent.nick for agent in scene.agents} | scene.daemons.keys()
+    nicks = {agent.nick for agent in inventory.agents} | inventory.daemons.keys()
     ours = {path: nick for nick in nicks if (path := _socket_of(nick)) is not None}
     sockets = {**{path: "" for path in paths.agent_sockets() if path.lstat().st_uid == os.geteuid()}, **ours}
     for path, nick in sorted(sockets.items()):
-        yield from _check_socket(path, nick, nick in scene.daemons and scene.daemons[nick].ready)
+        yield from _check_socket(path, nick, nick in inventory.daemons and inventory.daemons[nick].ready)
 
 
 def _socket_of(nick: str) -> Path | None:

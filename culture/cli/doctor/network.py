@@ -24,14 +24,14 @@ from culture.server.net.port_conflict import explain
 from culture.server.net.port_conflict import owner as process_at
 
 
-def check_answering(scene: Inventory) -> Iterator[Finding]:
+def check_answering(inventory: Inventory) -> Iterator[Finding]:
     """Report servers that run but do not answer, or could not start."""
-    for server in scene.servers:
+    for server in inventory.servers:
         if server.note is None:
-            yield from _not_running(server, scene)
+            yield from _not_running(server, inventory)
             continue
         for listener, host, port in server.listeners:
-            answer = scene.probe(host, port, listener.tls is not None)
+            answer = inventory.probe(host, port, listener.tls is not None)
             is_there = answer.reached if listener.websocket else answer.speaks
             if not is_there and not answer.held:
                 yield error(
@@ -43,39 +43,39 @@ def check_answering(scene: Inventory) -> Iterator[Finding]:
                 )
 
 
-def check_held_ports(scene: Inventory) -> Iterator[Finding]:
+def check_held_ports(inventory: Inventory) -> Iterator[Finding]:
     """Report ports that our programs connect to and on which another user's program listens."""
     users: dict[tuple[str, int], set[str]] = {}
-    for user, address in _dialled_addresses(scene):
+    for user, address in _dialled_addresses(inventory):
         if not address.tls and address.fingerprint is None and is_loopback(address.host):
             users.setdefault((address.host, address.port), set()).add(user)
     for (host, port), names in users.items():
-        answer = scene.probe(host, port, tls=False)
+        answer = inventory.probe(host, port, tls=False)
         if answer.held:
             trouble = f"{', '.join(sorted(names))} cannot connect, and go on trying"
             yield error(answer.held.problem, trouble, answer.held.remedy)
 
 
-def _dialled_addresses(scene: Inventory) -> Iterator[tuple[str, ServerAddress]]:
+def _dialled_addresses(inventory: Inventory) -> Iterator[tuple[str, ServerAddress]]:
     """Yield a phrase that names a program of ours, and an address that the program connects to."""
-    if scene.settings is not None and scene.settings.agents:
-        yield "the agents", scene.settings.server
-    for team in scene.teams:
+    if inventory.settings is not None and inventory.settings.agents:
+        yield "the agents", inventory.settings.server
+    for team in inventory.teams:
         yield f"the team {team.slug}", team.server
-    for server in scene.servers:
+    for server in inventory.servers:
         for listener, host, port in server.listeners:
             if listener.tls is None and listener.websocket is None:
                 yield "the page and the command line", ServerAddress(host=host, port=port)
-        for link in scene.good_links(server):
+        for link in inventory.good_links(server):
             if link.endpoint is not None and not link.encrypted:
                 yield f"the link to {link.name}", ServerAddress(host=link.endpoint[0], port=link.endpoint[1])
 
 
-def check_pages(scene: Inventory) -> Iterator[Finding]:
+def check_pages(inventory: Inventory) -> Iterator[Finding]:
     """Report web pages that are not connected to their server."""
     # Takes long to load, and the other checks do not need it.
     webpage = import_module("culture.cli.web.process")
-    for server in scene.servers:
+    for server in inventory.servers:
         note = webpage.running(server.config.name)
         if note is not None and note.problem:
             yield error(
@@ -86,14 +86,14 @@ def check_pages(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def _not_running(server: LocalServer, scene: Inventory) -> Iterator[Finding]:
+def _not_running(server: LocalServer, inventory: Inventory) -> Iterator[Finding]:
     blocked = [wrong for listener, _, port in server.listeners if (wrong := _blocked(listener.host, port))]
     for wrong in blocked:
         what, _, remedy = wrong.partition("\n")
         yield error(what, f"{server.config.name} cannot start there", remedy or "choose another in `listen:`")
     if blocked:
         return
-    needy = [nick for nick in scene.daemons if fold(owner(nick)) == fold(server.config.short_name)]
+    needy = [nick for nick in inventory.daemons if fold(owner(nick)) == fold(server.config.short_name)]
     say = error if needy else hint
     yield say(
         f"{server.config.name} is not running",
@@ -118,9 +118,9 @@ def _blocked(host: str, port: int) -> str:
     return ""
 
 
-def check_exposure(scene: Inventory) -> Iterator[Finding]:
+def check_exposure(inventory: Inventory) -> Iterator[Finding]:
     """Report servers that other machines can reach without TLS or logins."""
-    for server in scene.servers:
+    for server in inventory.servers:
         config = server.config
         wide = [each for each in config.listen if not each.is_loopback]
         for listener in wide:
@@ -130,7 +130,7 @@ def check_exposure(scene: Inventory) -> Iterator[Finding]:
                     "trusted_network allows it; whoever is on that network can read and change what is said",
                     "`culture server cert` makes a certificate, and says how to use it",
                 )
-        if wide and config.oidc is None and not scene.accounts(server).accounts:
+        if wide and config.oidc is None and not inventory.accounts(server).accounts:
             say = warning if config.trusted_network else error
             yield say(
                 f"{config.name} listens beyond this machine, and nobody has an account",
@@ -145,21 +145,21 @@ def check_exposure(scene: Inventory) -> Iterator[Finding]:
             )
 
 
-def check_agents_address(scene: Inventory) -> Iterator[Finding]:
+def check_agents_address(inventory: Inventory) -> Iterator[Finding]:
     """Report agents for which agents.yaml has a wrong server address."""
-    settings = scene.settings
+    settings = inventory.settings
     if settings is None or not settings.agents:
         return
     address = settings.server
-    own = scene.server_at(address)
+    own = inventory.server_at(address)
     if own is not None:
-        yield from _check_listener(scene, own, address)
+        yield from _check_listener(inventory, own, address)
         return
-    answer = scene.probe(address.host, address.port, address.tls)
+    answer = inventory.probe(address.host, address.port, address.tls)
     if answer.speaks or answer.held:
         return
     # Prefer a server that runs.
-    ours = sorted((each for each in scene.servers if each.listeners), key=lambda each: each.note is None)
+    ours = sorted((each for each in inventory.servers if each.listeners), key=lambda each: each.note is None)
     file = display_path(paths.agents_file())
     if not is_loopback(address.host):
         yield error(
@@ -177,7 +177,7 @@ def check_agents_address(scene: Inventory) -> Iterator[Finding]:
         )
 
 
-def _check_listener(scene: Inventory, server: LocalServer, address: ServerAddress) -> Iterator[Finding]:
+def _check_listener(inventory: Inventory, server: LocalServer, address: ServerAddress) -> Iterator[Finding]:
     """Report how a listener differs from what agents.yaml says: TLS, WebSocket, nick prefix.
 
     ``address``: that of the agents' server in agents.yaml, at which ``server`` listens.
@@ -193,7 +193,7 @@ def _check_listener(scene: Inventory, server: LocalServer, address: ServerAddres
             f"correct `server:` in {file}: its port, or tls",
         )
     prefix = server.config.account_prefix
-    strangers = [each.nick for each in scene.agents if prefix and fold(owner(each.nick)) != fold(prefix)]
+    strangers = [each.nick for each in inventory.agents if prefix and fold(owner(each.nick)) != fold(prefix)]
     if strangers:
         yield error(
             f"{', '.join(strangers)} cannot be on {server.config.name}",
@@ -206,9 +206,9 @@ _SOON = timedelta(days=21)
 _RENEW = "`culture server cert --force` makes a new one; tell everybody who pinned the old one, then send SIGHUP"
 
 
-def check_certificate_dates(scene: Inventory) -> Iterator[Finding]:
+def check_certificate_dates(inventory: Inventory) -> Iterator[Finding]:
     """Report certificates that have expired or soon will, or whose key does not fit."""
-    listeners = [each for server in scene.servers for each in server.config.listen]
+    listeners = [each for server in inventory.servers for each in server.config.listen]
     for tls in {each.tls.certificate: each.tls for each in listeners if each.tls}.values():
         yield from _check_certificate(tls)
 
@@ -252,15 +252,15 @@ def _check_key(tls: Tls) -> Iterator[Finding]:
         )
 
 
-def check_shown_certificates(scene: Inventory) -> Iterator[Finding]:
+def check_shown_certificates(inventory: Inventory) -> Iterator[Finding]:
     """Report servers that still use a certificate whose file has been replaced."""
-    for server in scene.servers:
+    for server in inventory.servers:
         for listener, host, port in server.listeners if server.note else ():
             if listener.tls is None:
                 continue
             expected, actual = (
                 certificate.fingerprint_of(listener.tls.certificate),
-                scene.probe(host, port, tls=True).fingerprint,
+                inventory.probe(host, port, tls=True).fingerprint,
             )
             if expected and actual and expected != actual and server.note:
                 yield warning(
@@ -270,14 +270,14 @@ def check_shown_certificates(scene: Inventory) -> Iterator[Finding]:
                 )
 
 
-def check_pinned_fingerprints(scene: Inventory) -> Iterator[Finding]:
+def check_pinned_fingerprints(inventory: Inventory) -> Iterator[Finding]:
     """Report a certificate fingerprint in agents.yaml that is not the server's."""
-    settings = scene.settings
+    settings = inventory.settings
     if settings is None or settings.server.fingerprint is None:
         return
     address = settings.server
-    actual = scene.probe(address.host, address.port, tls=True).fingerprint or _configured_fingerprint(
-        scene.server_at(address), address.port
+    actual = inventory.probe(address.host, address.port, tls=True).fingerprint or _configured_fingerprint(
+        inventory.server_at(address), address.port
     )
     if actual and actual != address.fingerprint:
         yield error(
@@ -302,12 +302,12 @@ _SHORT = 16
 _LINKED = frozenset({"linked", "syncing"})
 
 
-def check_link_file(scene: Inventory) -> Iterator[Finding]:
+def check_link_file(inventory: Inventory) -> Iterator[Finding]:
     """Report link files that cannot be read or are invalid."""
-    for server in scene.servers:
+    for server in inventory.servers:
         file = display_path(book.path_of(server.config))
         try:
-            scene.links(server)
+            inventory.links(server)
         except (UnreadableBook, OSError):
             yield error(
                 f"{file} cannot be read",
@@ -318,14 +318,14 @@ def check_link_file(scene: Inventory) -> Iterator[Finding]:
             yield error(f"{file}: {wrong}", "the server refuses such links", "`culture mesh unlink NAME`")
 
 
-def check_link_secrets(scene: Inventory) -> Iterator[Finding]:
+def check_link_secrets(inventory: Inventory) -> Iterator[Finding]:
     """Report links whose secret is short or used by several links, or still has a former one.
 
     The former secret stays valid until `culture mesh rotate --finish`.
     """
-    for server in scene.servers:
+    for server in inventory.servers:
         same = defaultdict(list)
-        for link in scene.good_links(server):
+        for link in inventory.good_links(server):
             same[link.secret].append(link.name)
             yield from _check_link_secret(link)
         for names in same.values():
@@ -352,13 +352,13 @@ def _check_link_secret(link: LinkConfig) -> Iterator[Finding]:
         )
 
 
-def check_peer_certificates(scene: Inventory) -> Iterator[Finding]:
+def check_peer_certificates(inventory: Inventory) -> Iterator[Finding]:
     """Report peers whose certificate is not the one that their link is configured for."""
-    for server in scene.servers:
-        for link in scene.good_links(server):
+    for server in inventory.servers:
+        for link in inventory.good_links(server):
             if link.endpoint is None or link.fingerprint is None:
                 continue
-            actual = scene.probe(*link.endpoint, tls=True).fingerprint
+            actual = inventory.probe(*link.endpoint, tls=True).fingerprint
             if actual is not None and actual != link.fingerprint:
                 yield error(
                     f"{link.name} shows another certificate at {link.address} than its link expects",
@@ -367,9 +367,9 @@ def check_peer_certificates(scene: Inventory) -> Iterator[Finding]:
                 )
 
 
-def check_link_states(scene: Inventory) -> Iterator[Finding]:
+def check_link_states(inventory: Inventory) -> Iterator[Finding]:
     """Report links of running servers that are down."""
-    for server in scene.servers:
+    for server in inventory.servers:
         for row in figures.link_states(server.config) if server.note else ():
             if row["state"] in _LINKED:
                 yield from _check_link_secret_in_use(row)

@@ -40,7 +40,7 @@ class Finding:
 
 
 def ok(what: str) -> Finding:
-    """Return a finding that says that ``what`` is all right."""
+    """Return a finding of severity ok, which says that ``what`` is as it should be."""
     return Finding(FindingSeverity.OK, what)
 
 
@@ -100,13 +100,13 @@ class CheckOutcome:
         return max((each.severity for each in self.findings), key=lambda each: each.weight, default=FindingSeverity.OK)
 
 
-def run_checks(checks: Sequence[DoctorCheck], scene: Inventory, patience: float = PATIENCE) -> list[CheckOutcome]:
+def run_checks(checks: Sequence[DoctorCheck], inventory: Inventory, patience: float = PATIENCE) -> list[CheckOutcome]:
     """Run the checks in parallel; return their outcomes in the order of ``checks``.
 
-    ``scene``: what they look at. A check that takes more than ``patience`` seconds gets a finding that says so.
+    ``inventory``: what they look at. A check that takes more than ``patience`` seconds gets a finding that says so.
     """
     findings: dict[str, tuple[Finding, ...]] = {}
-    threads = [threading.Thread(target=_look, args=(check, scene, findings), daemon=True) for check in checks]
+    threads = [threading.Thread(target=_look, args=(check, inventory, findings), daemon=True) for check in checks]
     deadline = time.monotonic() + patience
     for thread in threads:
         thread.start()
@@ -115,9 +115,9 @@ def run_checks(checks: Sequence[DoctorCheck], scene: Inventory, patience: float 
     return [CheckOutcome(check, findings.get(check.name) or (_unfinished(check, patience),)) for check in checks]
 
 
-def _look(check: DoctorCheck, scene: Inventory, findings: dict[str, tuple[Finding, ...]]) -> None:
+def _look(check: DoctorCheck, inventory: Inventory, findings: dict[str, tuple[Finding, ...]]) -> None:
     try:
-        findings[check.name] = tuple(check.look(scene)) or (ok(check.title),)
+        findings[check.name] = tuple(check.look(inventory)) or (ok(check.title),)
     except OSError as failure:
         findings[check.name] = (_unreadable(check, failure),)
     except Exception as failure:

@@ -136,9 +136,10 @@ def _removed(store: Store, what: Excess, bar: Progress) -> Iterator[int]:
 
 
 def _patiently(store: Store, place: str | None, before: int) -> int:
-    """Remove the history entries of a place before a position; return how many were removed.
+    """Remove the history entries of a place from before a time; return how many were removed.
 
-    ``place``: a channel, None for private conversations. It tries again while the server writes.
+    ``place``: a channel, None for private conversations. ``before``: microseconds since 1970. It tries again while the
+    server writes.
     """
     for _ in range(_TRIES):
         try:

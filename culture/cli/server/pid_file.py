@@ -24,7 +24,10 @@ GRACE = 5.0
 
 @dataclass(frozen=True)
 class ServerNote(ProcessNote):
-    """The contents of a running server's pid file."""
+    """The contents of a running server's pid file: its process, data folder, options, addresses.
+
+    ``shutdown_timeout``: seconds that it may take to stop.
+    """
 
     data_dir: str
     shutdown_timeout: float

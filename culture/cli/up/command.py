@@ -253,7 +253,7 @@ class UpRun:
         return launch_agents(missing, at, self._launched.launch)
 
     def _nobody_is_ours(self) -> None:
-        """Explain, if all agents of agents.yaml belong to another server, that none is started."""
+        """Print why no agent is started, if all agents of agents.yaml belong to another server."""
         others = sorted({owner(agent.nick) for agent in load().agents} - {self._settings.account_prefix})
         if others:
             typer.echo(

@@ -1,4 +1,4 @@
-"""Settings that `culture up` writes at its first run: server name, port, and the user's account.
+"""What `culture up` writes at its first run: server name, port, and the user's account.
 
 Name and port are written down because data and nicks depend on the name, also when the host is renamed, and because
 other commands read the port from the files. A port given later with --port replaces the old one in culture.yaml and
@@ -128,7 +128,7 @@ def _ask(proposal: str) -> str:
 def is_own_config(choices: Choices) -> bool:
     """Whether the options select the server in culture.yaml of the home folder.
 
-    A port may be written into this file only, without asking.
+    Only this file may be changed without asking the person.
     """
     configured = load_server().config if choices.config is None and paths.server_file().exists() else None
     return configured is not None and (choices.name is None or fold(choices.name) == fold(configured.name))

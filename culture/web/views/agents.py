@@ -1,4 +1,4 @@
-"""The pages *Agents* and of one agent: state, usage, last tasks, and buttons for control words."""
+"""The pages *Agents* and of one agent: state, usage, last tasks, buttons for control words."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The page *Today*: open questions, recent alerts, broken links, and every agent in one line."""
+"""The page *Today*: open questions, recent alerts, broken links, each agent in one line."""
 
 from datetime import UTC, datetime, timedelta
 
