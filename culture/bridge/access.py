@@ -202,8 +202,7 @@ class BridgeAccess:
         """Create a token for a program that got the owner's consent; return its secrets.
 
         The first secret is the access token, the second the refresh token. ``consented``: the grant that ``redeem``
-        returned. ``client``: id of the program. Returns None if the grant was
-        revoked meanwhile.
+        returned. ``client``: id of the program. Returns None if the grant was revoked meanwhile.
         """
         return self._replace(consented, consented.model_copy(update={"client": client}))
 

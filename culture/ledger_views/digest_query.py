@@ -42,8 +42,8 @@ async def messages_since(
 ) -> list[Message]:
     """Return the messages since a time that the user of the connection can read on the server.
 
-    They are those in channels and private conversations. ``until``: end of the time in which a conversation must have a
-    message. ``in_public``: read only channels that everybody may join.
+    They are those in channels and private conversations; the latter are found if they have a message before ``until``.
+    ``in_public``: read only channels that everybody may join.
     """
     places = {fold(name): name for name in await transport.list_channels()}
     if in_public:

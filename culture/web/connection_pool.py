@@ -155,7 +155,7 @@ class WebConnectionPool:
 
     @property
     def open(self) -> list[WebConnection]:
-        """All open connections."""
+        """All connections that are open."""
         return list(self._connections.values())
 
     def get(self, account: str) -> WebConnection | None:

@@ -27,12 +27,12 @@ _BUSY_TIMEOUT = 5.0
 
 
 def database_file(folder: Path) -> Path:
-    """Return the path of the SQLite file in the page's data folder."""
+    """Return the path of the web page's SQLite file in its data folder ``folder``."""
     return folder / "sessions.db"
 
 
 class WebDatabase:
-    """The page's open SQLite file; several processes may have it open at once."""
+    """The web page's open SQLite file; several processes may have it open at once."""
 
     def __init__(self, folder: Path) -> None:
         file = database_file(folder)
@@ -67,7 +67,7 @@ class WebDatabase:
 
 @contextmanager
 def open_database(folder: Path) -> Iterator[WebDatabase]:
-    """Open the page's SQLite file in ``folder`` for the time of a ``with`` block."""
+    """Open the web page's SQLite file, which is in ``folder``, for the time of a ``with`` block."""
     database = WebDatabase(folder)
     try:
         yield database

@@ -184,9 +184,10 @@ class LedgerClient:
             self.on_change(frozenset(changed))
 
     def _check_relink(self, old: LedgerFact | None, fact: LedgerFact) -> None:
-        """Have all facts read again if ``fact`` says that a link is up which was not up in ``old``.
+        """Have all facts read again if ``fact`` says that a link is up which was down before.
 
-        Facts from behind the link arrive late, with their old times.
+        Facts from behind the link arrive late, with their old times. ``old``: the former version of the fact, None for
+        a new one.
         """
         before, now = (each.value.get("state") if each is not None else LINKED for each in (old, fact))
         if fact.kind == FactKind.LINK and before != LINKED and now == LINKED:

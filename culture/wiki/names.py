@@ -45,7 +45,7 @@ def page_name(text: str) -> str:
 
 
 def key(name: str) -> str:
-    """Return a page name without case differences, for comparison of two names.
+    """Return a page name in lower case, by which names are compared.
 
     No two pages of a wiki have names that differ only by case.
     """

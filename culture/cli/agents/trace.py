@@ -114,7 +114,7 @@ async def _called(transport: IRCTransport, message: TracedMessage, reporters: Ma
     """Return the nicks for whom a message is.
 
     They are the mentioned members of the channel, and mentioned agents that were away or have sent receipts.
-    ``reporters``: nicks that have sent receipts, by nick in lower case.
+    ``reporters``: nicks that have sent receipts, each under its lower-case form.
     """
     if not (is_channel(message.place) and may_mention(message.text)):
         return message.called

@@ -99,7 +99,7 @@ _LOOK_AGAIN = 0.1
 
 @dataclass(frozen=True, slots=True)
 class DemoScene:
-    """The demo's processes (stage) and printer (narrator), with the actions that use both."""
+    """The demo's processes (``stage``) and printer (``narrator``), with methods that use both."""
 
     stage: DemoStage
     narrator: Narrator

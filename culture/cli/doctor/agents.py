@@ -125,7 +125,7 @@ _PREFIX, _KEPT = "agent-task-", ".kept-"
 
 
 def check_projects(inventory: Inventory) -> Iterator[Finding]:
-    """Report teams whose project is not a git repository, or has an old lock."""
+    """Report teams whose project is not a git repository, or has an old lock file of git."""
     for team in inventory.teams:
         place = team.project_dir
         if not (place / ".git").exists():
@@ -168,7 +168,7 @@ def _is_needed(team: TeamConfig, path: Path) -> bool:
 
 
 def check_wikis(inventory: Inventory) -> Iterator[Finding]:
-    """Report wikis that are damaged or have an old lock."""
+    """Report wikis that are damaged, or have lock files that a killed git left behind."""
     for folder in sorted(each for each in (inventory.home / "wiki").glob("*") if each.is_dir()):
         if not (folder / "objects").is_dir() or not (folder / "HEAD").is_file():
             yield error(

@@ -39,7 +39,7 @@ def check_descriptors(inventory: Inventory) -> Iterator[Finding]:
 
 
 def check_kernel(inventory: Inventory) -> Iterator[Finding]:
-    """Report missing features of the operating system."""
+    """Report features of Linux that culture needs and this machine lacks, such as pidfd."""
     if sys.platform != "linux":
         yield error(f"this is {sys.platform}", "culture is tried on Linux alone", "use Linux, a container or a WSL 2")
         return

@@ -209,16 +209,16 @@ class Starting:
 
     begun: Mapping[str, BackgroundProcess]
 
-    def wait(self, here: Callable[[str], None]) -> list[str]:
+    def wait(self, on_ready: Callable[[str], None]) -> list[str]:
         """Wait until each agent is ready or has failed; return the nicks of those that failed.
 
-        ``here`` is called with the nick of each agent that is ready; for the others the reason is printed.
+        ``on_ready`` is called with the nick of each agent that is ready; for the others the reason is printed.
         """
 
         broken_off = Event()
 
         def came(nick: str) -> bool:
-            return _wait_for(self.begun[nick], here, broken_off)
+            return _wait_for(self.begun[nick], on_ready, broken_off)
 
         pool = ThreadPoolExecutor(AT_ONCE)
         try:
@@ -239,7 +239,7 @@ def launch_agents(nicks: Iterable[str], at: ServerAddress, how: Launch) -> Start
     return Starting({nick: daemon_launch.launch(nick, at=at, how=how) for nick in nicks})
 
 
-def _wait_for(process: BackgroundProcess, here: Callable[[str], None], broken_off: Event) -> bool:
+def _wait_for(process: BackgroundProcess, on_ready: Callable[[str], None], broken_off: Event) -> bool:
     nick = process.name
     try:
         daemon_launch.until_ready(process)
@@ -250,7 +250,7 @@ def _wait_for(process: BackgroundProcess, here: Callable[[str], None], broken_of
         typer.echo(f"\n{failure}", err=True)
         typer.echo(f"`culture doctor` finds what is wrong; then `culture start {nick}`.", err=True)
         return False
-    here(nick)
+    on_ready(nick)
     return True
 
 

@@ -262,16 +262,13 @@ class UpRun:
                 f"{self._settings.short_name}"
             )
 
-    def _say_hello(self, here: list[str]) -> None:
-        """Print how to talk to one of the agents that have started; nothing if there are none.
-
-        ``here``: the agents' nicks.
-        """
-        if not here:
+    def _say_hello(self, nicks: list[str]) -> None:
+        """Print how to talk to one of the agents ``nicks``, which have started; nothing if empty."""
+        if not nicks:
             return
         folder, channel = Path.cwd().resolve(), next(iter(self._settings.channels), WellKnownChannel.GENERAL.value)
-        of_folder = (agent.nick for agent in load().agents if agent.nick in here and agent.directory == folder)
-        nick = next(of_folder, here[0])
+        of_folder = (agent.nick for agent in load().agents if agent.nick in nicks and agent.directory == folder)
+        nick = next(of_folder, nicks[0])
         typer.echo(f"Say `@{nick} hello` in {channel}, or type `culture ask {nick} hello`.")
 
     def _end(self) -> int:

@@ -112,9 +112,9 @@ def used_listeners(settings: ServerConfig) -> Iterator[Listen]:
 
 
 def _ask(proposal: str) -> str:
-    """Return a name for the server: the one that the person at the terminal types.
+    """Return a name for the server: what the person at the terminal types, or else ``proposal``.
 
-    Without a terminal or an answer it is ``proposal``.
+    Nothing is asked without a terminal, or if the proposal is the host's own name.
     """
     if short_name(socket.gethostname().lower()) == proposal or not sys.stdin.isatty():
         return proposal
