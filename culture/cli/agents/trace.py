@@ -50,7 +50,7 @@ class TraceStep:
 
 
 class NotReadable(Exception):
-    """The server refuses to search a place, so that the message may or may not be there."""
+    """The server refuses to search a channel or conversation; the message may be there or not."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,9 +120,9 @@ _MARGIN = " " * 11
 
 
 def as_text(outcomes: Sequence[CheckOutcome], seconds: float, *, everything: bool = False) -> str:
-    """Return the outcomes of checks as text: findings by area, checks without, and a summary.
+    """Return the outcomes of checks as text: findings by area, areas without any, and a summary.
 
-    ``seconds``: how long the checks took. ``everything``: name each check without findings, not only their areas.
+    ``seconds``: how long the checks took. ``everything``: name every check without findings, not only the areas.
     """
     lines: list[str] = []
     for area, group in groupby(outcomes, key=lambda each: each.check.area):

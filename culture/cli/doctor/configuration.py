@@ -82,7 +82,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _trap(file: Path, number: int, line: str) -> Iterator[Finding]:
-    """Report what YAML reads differently than it looks in one line of a file.
+    """Report what in one line of a YAML file is read differently than it looks.
 
     ``number``: number of the line. The line is not quoted, since it may contain a secret.
     """

@@ -107,7 +107,7 @@ def is_free(host: str, port: int) -> bool:
 
 
 def used_listeners(settings: ServerConfig) -> Iterator[Listen]:
-    """Yield the configured listeners of a server whose port another process uses."""
+    """Yield the configured listeners of a server whose port is in use by another process."""
     return (each for each in settings.listen if each.port and not is_free(each.host, each.port))
 
 
