@@ -171,6 +171,12 @@ class Runtime:
     None: the kernel is asked, by ``culture.config.peer_uid``.
     """
 
+    def is_hung_up(self, sock: Any) -> bool:
+        """Return whether both directions of a connected socket are closed; nothing is read from it."""
+        poll = select.poll()
+        poll.register(sock.fileno(), 0)  # no events: a closed connection is reported all the same
+        return bool(poll.poll(0))
+
     def poll_set(self) -> PollSet | None:
         """Make an epoll set; None on systems without epoll."""
         return select.epoll() if hasattr(select, "epoll") else None

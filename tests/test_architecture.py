@@ -391,13 +391,26 @@ def test_a_sleep_is_found(source: str, seconds: list[float | None]) -> None:
 
 # Packages that take clock, chance, threads, databases and sockets from `culture.runtime`: these can be simulated.
 ON_THE_RUNTIME: tuple[str, ...] = (
+    "culture/clients/shared/",
     "culture/server/",
     "culture/transport/",
 )
 FROM_THE_RUNTIME = {"time", "random", "secrets", "threading", "uuid", "select"}
 CONVERSIONS = {"gmtime", "strftime"}  # of ``time``: they read no clock, if they are given a time
 # Modules of these packages that use the machine itself, and why.
-OFF_THE_RUNTIME: dict[str, str] = {}
+OFF_THE_RUNTIME: dict[str, str] = {
+    "culture/clients/shared/ending.py": "ends daemons from the command line",
+    "culture/clients/shared/main.py": "the program of a daemon",
+    "culture/clients/shared/sandbox/bubblewrap.py": "starts programs in a sandbox",
+    "culture/clients/shared/sandbox/forwarder.py": "a program in a sandbox",
+    "culture/clients/shared/sandbox/gate.py": "the network of programs in a sandbox",
+    "culture/clients/shared/sandbox/mounts.py": "the disk of programs in a sandbox",
+    "culture/clients/shared/skill/call.py": "a part of the irc_client tool, whose start must take no time",
+    "culture/clients/shared/skill/hook.py": "a program of its own, whose start must take no time",
+    "culture/clients/shared/skill/irc.py": "a part of the irc_client tool, whose start must take no time",
+    "culture/clients/shared/skill/irc_client.py": "a program of its own, whose start must take no time",
+    "culture/clients/shared/watchdog_process.py": "a program of its own, without our packages",
+}
 
 
 def on_the_runtime() -> Iterator[tuple[str, ast.Module]]:

@@ -17,6 +17,7 @@ from culture.clients.shared.records import Records
 from culture.config.agents import TrustConfig
 from culture.protocol.vocabulary import ClientTag, UserClass
 from culture.transport import ChannelMember, IRCTransport, Message, NotSent
+from tests.support.clock import ClockedRuntime
 
 NICK = "spark-claude"
 NO_TAGS: Mapping[str, str] = {}
@@ -129,7 +130,9 @@ class Scene:
             self.whispers.append,
             lambda: {ClientTag.HOPS.value: "4"},
         )
-        self.questions = Questions(NICK, QuestionStore(self.records, lambda: self.now), around, self._trust)
+        self.questions = Questions(
+            NICK, QuestionStore(self.records, runtime=ClockedRuntime(lambda: self.now)), around, self._trust
+        )
 
     def kill(self) -> None:
         """Nothing is saved, nothing is told."""

@@ -17,10 +17,12 @@ class Clock:
 
 
 class ClockedRuntime(Runtime):
-    """The real runtime, but its wall clock is the one of a test."""
+    """The real runtime, but its wall clock is the one of a test; with ``steady`` also the one that never goes back."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], *, steady: bool = False) -> None:
         self.now = clock
+        if steady:
+            self.monotonic = clock
 
 
 async def sleep(seconds: float) -> None:

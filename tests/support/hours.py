@@ -28,8 +28,8 @@ class Hours:
         self._is_passing = False
         for name in ("monotonic", "time"):
             monkeypatch.setattr(time, name, self._moved(getattr(time, name)))
-        for name in ("monotonic", "now"):
-            monkeypatch.setattr(REAL, name, self._moved(getattr(REAL, name)))
+        # The wall clock stays: to a daemon whose clock is ahead of its server's all messages are stale.
+        monkeypatch.setattr(REAL, "monotonic", self._moved(REAL.monotonic))
         selector: Any = loop._selector  # type: ignore[attr-defined]
         self._select = selector.select
         monkeypatch.setattr(selector, "select", self._selected)

@@ -12,16 +12,16 @@ class OpenQuestions:
     """The questions of one agent that wait for people."""
 
     def __init__(self) -> None:
-        self._open: set[asyncio.Future[Permit]] = set()
+        self._open: dict[asyncio.Future[Permit], None] = {}
 
     async def put(self, ask: Ask, tool: str, given: Mapping[str, object]) -> Permit | None:
         """Ask and wait; None when nobody needs the answer any more."""
         question = asyncio.ensure_future(ask(tool, given))
-        self._open.add(question)
+        self._open[question] = None
         try:
             await asyncio.wait([question])
         finally:
-            self._open.discard(question)
+            self._open.pop(question, None)
             question.cancel()
         return None if question.cancelled() else question.result()
 

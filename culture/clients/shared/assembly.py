@@ -32,12 +32,13 @@ from culture.config.load import load_agents
 from culture.lib import git_identity
 from culture.protocol.names import fold, nearest
 from culture.protocol.vocabulary import Environment
+from culture.runtime import REAL, Runtime
 from culture.transport import Address, ClientIdentity
 
 log = logging.getLogger(__name__)
 
 
-def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> AgentDaemon:
+def assemble(config: AgentsConfig, nick: str, file: Path | None = None, *, runtime: Runtime = REAL) -> AgentDaemon:
     """The daemon of an agent; WrongConfiguration says what to change. ``file`` is where the configuration is from."""
     agent = _agent(config, nick)
     if not agent.directory.is_dir():
@@ -66,6 +67,7 @@ def assemble(config: AgentsConfig, nick: str, file: Path | None = None) -> Agent
         gate=selection.gate_of(agent.nick, server, sandbox, watching),
         ask_bound=_ask_bound(agent, kind),
         page=_page(agent, server),
+        runtime=runtime,
     )
 
 

@@ -3,22 +3,27 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from uuid import uuid4
 
 from culture.clients.shared.ipc import STOPPING, BadLine, Lines, Request, Response, decode_answer, encode
 from culture.clients.shared.skill.call import PATIENCE, CallFailed, NoDaemon, check_listener, check_owner, find_socket
+from culture.runtime import REAL, Runtime
 
 _CHUNK = 1 << 16
 _LONGEST_ANSWER = 1 << 28
 
 
 async def call(
-    nick: str, type: str, fields: Mapping[str, object] | None = None, patience: float | None = PATIENCE
+    nick: str,
+    type: str,
+    fields: Mapping[str, object] | None = None,
+    patience: float | None = PATIENCE,
+    *,
+    runtime: Runtime = REAL,
 ) -> object:
     """The data of the response; CallFailed when there is none, NoDaemon when nobody is there, or any more."""
     try:
         async with asyncio.timeout(patience):
-            return await _ask(nick, Request(type, str(uuid4()), fields or {}))
+            return await _ask(nick, Request(type, runtime.token_hex(16), fields or {}))
     except TimeoutError:
         raise CallFailed(f"the daemon of {nick} does not answer") from None
     except (FileNotFoundError, ConnectionError):

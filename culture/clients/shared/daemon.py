@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, cast
 
 from culture.clients.shared.agentfacts import AgentFacts
@@ -19,7 +19,7 @@ from culture.clients.shared.hearing import Hearing
 from culture.clients.shared.held import HeldMail
 from culture.clients.shared.hiring import Hiring
 from culture.clients.shared.inbox import Inbox
-from culture.clients.shared.keeper import Keeper
+from culture.clients.shared.keeper import EndProcesses, Keeper
 from culture.clients.shared.loopguard import LoopGuard
 from culture.clients.shared.mail_replies import given_up, reply_to
 from culture.clients.shared.message_buffer import MessageBuffer
@@ -59,6 +59,7 @@ from culture.lib.process.orphans import end_all
 from culture.protocol.message import Message as Line
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import ClientTag, UserKey
+from culture.runtime import REAL, Runtime
 from culture.transport import (
     Address,
     ChannelMember,
@@ -92,22 +93,32 @@ class AgentDaemon:
         gate: NetworkGate | None = None,
         ask_bound: float | None = None,
         page: str | None = None,
+        inbox_file: Path | None = None,
+        socket_server: Callable[..., SocketServer] = SocketServer,
+        end_processes: EndProcesses = end_all,
+        runtime: Runtime = REAL,
     ) -> None:
+        """Make the parts of the daemon, which ``start`` starts.
+
+        ``inbox_file``, ``socket_server`` and ``end_processes`` are what it uses of the machine beside the runtime;
+        the simulator passes its own.
+        """
         self.config = config
         self.finished = asyncio.Event()
         self.gate = gate
         self.hopeless = ""
         """Why the server will never have it back, where it said so."""
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
+        self._end_processes = end_processes
         self._judge_token = supervisor.setup.token if isinstance(supervisor, Supervisor) else None
         recovery = config.recovery
         company = company or Company(AgentsConfig(agents=(config,)))
 
-        self.records = Records(paths.inbox_file(config.nick))
+        self.records = Records(inbox_file or paths.inbox_file(config.nick), runtime=runtime)
         self.notes = Notes(self.records)
-        self.inbox = Inbox(self.records, self.notes)
-        self.unfinished = UnfinishedWork(self.notes, time.time)
-        self.errands = Errands(self.records, self.inbox, self.notes)
+        self.inbox = Inbox(self.records, self.notes, runtime=runtime)
+        self.unfinished = UnfinishedWork(self.notes, runtime.now)
+        self.errands = Errands(self.records, self.inbox, self.notes, runtime=runtime)
         self.buffer = MessageBuffer(config.buffer_size)
         self.transport = IRCTransport(
             address,
@@ -121,12 +132,13 @@ class AgentDaemon:
             on_line=self._on_line,
             agents=company.agents,
             people=company.people,
+            runtime=runtime,
         )
         self.held = HeldMail(self.records, self.notes)
         self.vouching = Vouching(config.wake, self.transport, company.agents)
         self.notes.has_gap = lambda: self.transport.is_behind
-        self.once = Once(config.nick, self.records, self.transport)
-        self.outbox = Outbox(self.records, self.transport, self.once)
+        self.once = Once(config.nick, self.records, self.transport, runtime=runtime)
+        self.outbox = Outbox(self.records, self.transport, self.once, runtime=runtime)
         self.greeting = Greeting(config.greeting, self.transport, self.notes, self.outbox.say, self._spawn)
         self.bus = MessageBus()
         self.webhook = WebhookClient(
@@ -137,8 +149,9 @@ class AgentDaemon:
             records=self.records,
             server=f"{'ircs' if address.tls else 'irc'}://{address.host}:{address.port}",
             page=page,
+            runtime=runtime,
         )
-        self.presence = Presence(self.transport)
+        self.presence = Presence(self.transport, runtime=runtime)
         self.reading = Reading(self.buffer, self.notes, self.transport, self.held, self._is_hidden)
         self.held.show = self.reading.show
         around = Around(
@@ -157,10 +170,10 @@ class AgentDaemon:
             lambda: self.loops.tags(),
             self._on_aborted,
         )
-        asked = QuestionStore(self.records)
+        asked = QuestionStore(self.records, runtime=runtime)
         self.questions = Questions(config.nick, asked, around, config.trust)
         facts = AgentFacts(self.records, self.transport, asked, config.trust)
-        self.reporting = Reporting(self.records, self.transport, facts, self._state_told, self._counts)
+        self.reporting = Reporting(self.records, self.transport, facts, self._state_told, self._counts, runtime=runtime)
         self.webhook.noted = self.reporting.alert
         self.leave = Leave(
             self.questions,
@@ -181,10 +194,14 @@ class AgentDaemon:
             self.notes,
             breaker,
             recovery,
+            end_processes=end_processes,
+            runtime=runtime,
         )
-        self.loops = LoopGuard(config, self.inbox, self.held, self.notes, self.transport, self.outbox.say)
+        self.loops = LoopGuard(
+            config, self.inbox, self.held, self.notes, self.transport, self.outbox.say, runtime=runtime
+        )
         self.hiring = Hiring(config.team, self.transport, self.loops.tags)
-        self.purse = Purse(config.budget, self.inbox, self.notes, self._tell_of_budget)
+        self.purse = Purse(config.budget, self.inbox, self.notes, self._tell_of_budget, runtime=runtime)
         self.work = Work(
             config.nick,
             self.inbox,
@@ -212,6 +229,7 @@ class AgentDaemon:
                 is_held=lambda: self.notes.held is not None,
                 note=lambda: self.questions.note(),
             ),
+            runtime=runtime,
         )
         self._parts = Parts(
             config,
@@ -236,18 +254,25 @@ class AgentDaemon:
             self.vouching,
             self.unfinished,
             DiskTrouble(config.nick, self.records, self.transport, self.webhook),
+            runtime,
         )
         self.service = Service(self._parts, self.finished.set, self._show, ask_bound)
-        self.socket = SocketServer(
+        self.socket: SocketServer = socket_server(
             paths.agent_socket(config.nick),
             self._request,
             carries=is_agents_own,
             for_people=is_for_people,
             alias=paths.socket_alias(config.nick),
             unheard=lambda answer: self.questions.unheard(Answer.of_data(cast(Mapping[str, Any], answer))),
+            runtime=runtime,
         )
         self.supervision = Supervision(
-            config.nick, config.supervisor, supervisor, self._around_supervision(), missing=no_supervisor
+            config.nick,
+            config.supervisor,
+            supervisor,
+            self._around_supervision(),
+            missing=no_supervisor,
+            runtime=runtime,
         )
         self._turns = self.bus.lane("supervisor", self.supervision.observe)
         self.service.on_read = self.supervision.read
@@ -373,8 +398,8 @@ class AgentDaemon:
     def _tell_of_budget(self, text: str) -> None:
         """People know it where the work is, and in the channel for alerts."""
         place = self.work.last.target if self.work.last is not None else None
-        for where in {self.webhook.channel, place} - {None}:
-            self.outbox.say(str(where), text, notice=True)
+        for where in dict.fromkeys([self.webhook.channel, place]):
+            self.outbox.say(where or "", text, notice=True)
         self._show()
 
     def _tell_lost(self) -> None:
@@ -437,7 +462,7 @@ class AgentDaemon:
     async def _reap_judge(self) -> None:
         """End what a judgement left behind whose daemon was killed; what this one starts is found by the next."""
         if (left := self.notes.judge_token) is not None:
-            await end_all(left)
+            await self._end_processes(left)
         self.notes.judge_token = self._judge_token
 
     def _around_supervision(self) -> AroundSupervision:
@@ -493,10 +518,10 @@ class AgentDaemon:
 
     def _spawn(self, coroutine: Any) -> None:
         task = asyncio.create_task(coroutine)
-        self._tasks.add(task)
+        self._tasks[task] = None
         task.add_done_callback(self._over)
 
     def _over(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
+        self._tasks.pop(task, None)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("%s: %s failed", self.config.nick, task.get_coro(), exc_info=error)

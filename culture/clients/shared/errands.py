@@ -1,7 +1,6 @@
 """What whoever looks after the agent gives it to do: each errand has a turn of its own, whose end can be waited for."""
 
 import asyncio
-from datetime import UTC, datetime
 
 from culture.clients.shared.desk import Errand
 from culture.clients.shared.inbox import TEAM, Handled, Inbox
@@ -10,6 +9,7 @@ from culture.clients.shared.prompts import Prompt
 from culture.clients.shared.records import Records
 from culture.clients.shared.turn import Turn
 from culture.protocol.vocabulary import ClientTag, UserClass
+from culture.runtime import REAL, Runtime
 from culture.transport import Message
 
 WAITING, WORKING = "waiting", "working"
@@ -24,10 +24,11 @@ def is_over(errand: Errand) -> bool:
 class Errands:
     """The errands of one agent. They lie in its inbox, so that they survive what messages survive."""
 
-    def __init__(self, records: Records, inbox: Inbox, notes: Notes) -> None:
+    def __init__(self, records: Records, inbox: Inbox, notes: Notes, *, runtime: Runtime = REAL) -> None:
         self._records = records
         self._inbox = inbox
         self._notes = notes
+        self._runtime = runtime
         self._changed = asyncio.Event()
         inbox.on_over = self._wake
 
@@ -37,7 +38,7 @@ class Errands:
             place or "",
             TEAM,
             text,
-            datetime.now(UTC),
+            self._runtime.utc(),
             _msgid(key),
             None,
             UserClass.BOT,

@@ -1,7 +1,6 @@
 """What comes from IRC: each message is kept, and given to whom it is for."""
 
 from collections.abc import Callable, Coroutine
-from datetime import UTC, datetime
 from typing import Any
 
 from culture.clients.shared import attention
@@ -42,8 +41,8 @@ class Hearing:
         self._service = service
         self._may_call_all = may_call_all
         self._spawn = spawn
-        self._unavailable = Throttle(TELL_AGAIN)
-        self._held = Throttle(TELL_HELD, MOST_TOLD)
+        self._unavailable = Throttle(TELL_AGAIN, runtime=parts.runtime)
+        self._held = Throttle(TELL_HELD, MOST_TOLD, runtime=parts.runtime)
 
     def on_chat(self, message: Message) -> None:
         """Keep a message, and see to it when it is for the agent."""
@@ -171,7 +170,7 @@ class Hearing:
             self._parts.questions.given_up(message)
 
     def _is_stale(self, message: Message) -> bool:
-        return attention.is_stale(message, datetime.now(UTC), self._parts.config.stale)
+        return attention.is_stale(message, self._parts.runtime.utc(), self._parts.config.stale)
 
     def _tell_unavailable(self, message: Message) -> None:
         """Somebody calls while the agent cannot answer: tell them at once, but not every time."""

@@ -1,6 +1,5 @@
 """What was addressed to the agent, on disk: received, given to it, answered, each with its msgid."""
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from culture.clients.shared.notes import Notes
 from culture.clients.shared.records import Records
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ClientTag, UserClass
+from culture.runtime import REAL, Runtime
 from culture.transport import Message
 
 KEPT_SECONDS = 30 * 86400.0
@@ -96,10 +96,10 @@ _COLUMNS = (
 class Inbox:
     """The messages of one agent, in the order in which they arrived."""
 
-    def __init__(self, records: Records, notes: Notes, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, records: Records, notes: Notes, *, runtime: Runtime = REAL) -> None:
         self._records = records
         self._notes = notes
-        self._clock = clock
+        self._clock = runtime.now
         self.on_over: Callable[[], None] = lambda: None
         """Called when something that was given may be answered, or given up."""
         self._open = 0  # unread and not stale, so that an idle daemon need not ask the file

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Protocol
@@ -16,7 +15,8 @@ from culture.clients.shared.queued import QueuedRunner
 from culture.clients.shared.recovery import Recovery, Restart
 from culture.clients.shared.turn import AgentDied, Can, News, Turn
 from culture.config.agents import RecoveryConfig
-from culture.lib.process.orphans import end_all, new_token
+from culture.lib.process.orphans import GRACE, end_all
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -74,15 +74,34 @@ Make = Callable[[str | None, str], AgentRunnerBase]
 """A runner from the session to take up again and the token for its orphans."""
 
 
+class EndProcesses(Protocol):
+    """How processes are found by their token and ended."""
+
+    async def __call__(self, token: str, grace: float = GRACE) -> int:
+        """End every process with this token; return how many there were."""
+
+
 class Keeper:
     """The life of an agent's runner."""
 
-    def __init__(self, nick: str, make: Make, notes: Notes, recovery: Recovery, config: RecoveryConfig) -> None:
+    def __init__(
+        self,
+        nick: str,
+        make: Make,
+        notes: Notes,
+        recovery: Recovery,
+        config: RecoveryConfig,
+        *,
+        end_processes: EndProcesses = end_all,
+        runtime: Runtime = REAL,
+    ) -> None:
         self._nick = nick
         self._make = make
         self._notes = notes
         self._recovery = recovery
         self._config = config
+        self._end_processes = end_processes
+        self._runtime = runtime
         self._runner: AgentRunnerBase | None = None
         # With each whose it is: what is told of one that has been replaced is no end of its successor.
         self._exits: asyncio.Queue[tuple[AgentRunnerBase | None, int]] = asyncio.Queue()
@@ -90,7 +109,7 @@ class Keeper:
         self._token = ""
         self.on_token: Callable[[str], None] = lambda token: None
         """Called with the token of the processes that are about to be started."""
-        self._heard = time.monotonic()
+        self._heard = self._runtime.monotonic()
         self._rest = asyncio.Event()  # set while the agent is doing nothing
         self._rest.set()
         self._quiet_by_choice: Callable[[], bool] = lambda: False
@@ -183,7 +202,7 @@ class Keeper:
 
     def touch(self) -> None:
         """The agent gave a sign of life."""
-        self._heard = time.monotonic()
+        self._heard = self._runtime.monotonic()
 
     async def _launch(self, session: str | None) -> None:
         """Start a runner; a session that cannot be taken up is one more crash."""
@@ -203,7 +222,7 @@ class Keeper:
             self._listener.on_ready(session is not None and runner.session_id == session)
 
     def _new(self, session: str | None) -> AgentRunnerBase:
-        self._token = new_token()
+        self._token = self._runtime.token_hex(16)
         # On disk before the first process: whatever happens, the next start finds them.
         self._notes.token = self._token
         self.on_token(self._token)
@@ -211,6 +230,7 @@ class Keeper:
         runner.on_message = self._on_message
         runner.on_exit = partial(self._on_exit, runner)
         if isinstance(runner, QueuedRunner):
+            runner.runtime = self._runtime
             runner.on_turn = self._on_turn
             runner.on_usage = self._listener.on_usage
             runner.on_quotas = self._listener.on_quotas
@@ -238,7 +258,7 @@ class Keeper:
             await asyncio.wait([leaving], timeout=STOP_PATIENCE)
             if not leaving.done() and self._notes.token is not None:
                 log.warning("%s does not react and is ended by force", self._nick)
-                await end_all(self._notes.token, grace=STOP_GRACE)
+                await self._end_processes(self._notes.token, grace=STOP_GRACE)
         try:
             await leaving
         except Exception:
@@ -247,7 +267,7 @@ class Keeper:
     async def _reap(self) -> None:
         """End the processes that carry the token of this agent's last run, and no others."""
         if self._notes.token is not None:
-            ended = await end_all(self._notes.token)
+            ended = await self._end_processes(self._notes.token)
             if ended:
                 log.info("%s: ended %d processes that were left", self._nick, ended)
             self._notes.token = None
@@ -263,7 +283,7 @@ class Keeper:
                         await self._end()
                         await self._relaunch(None)
                 continue
-            restart = self._recovery.crashed(time.monotonic())
+            restart = self._recovery.crashed(self._runtime.monotonic())
             # Somebody who resumes it from here on waits until the old one has gone.
             async with self._changing:
                 self.parked = restart is None
@@ -305,7 +325,7 @@ class Keeper:
             await asyncio.sleep(self._config.silence / _LOOKS)
             if self._rest.is_set() or self._quiet_by_choice():
                 self.touch()
-            elif (silent := time.monotonic() - self._last_sign()) > self._config.silence:
+            elif (silent := self._runtime.monotonic() - self._last_sign()) > self._config.silence:
                 try:
                     await self._break_off(silent)
                 except Exception:

@@ -1,6 +1,5 @@
 """Keeps agents from waking each other without end: what is held back, what replies say of their cause."""
 
-import time
 from collections.abc import Mapping, Sequence
 
 from culture.clients.shared import loops
@@ -12,6 +11,7 @@ from culture.clients.shared.work_ports import Say
 from culture.config.agents import AgentConfig
 from culture.protocol.names import fold, is_channel
 from culture.protocol.vocabulary import ChannelMode, ClientTag, UserClass
+from culture.runtime import REAL, Runtime
 from culture.transport import IRCTransport, Message
 
 
@@ -19,7 +19,15 @@ class LoopGuard:
     """Judges who may wake the agent, and marks what it says."""
 
     def __init__(
-        self, config: AgentConfig, inbox: Inbox, held: HeldMail, notes: Notes, transport: IRCTransport, say: Say
+        self,
+        config: AgentConfig,
+        inbox: Inbox,
+        held: HeldMail,
+        notes: Notes,
+        transport: IRCTransport,
+        say: Say,
+        *,
+        runtime: Runtime = REAL,
     ) -> None:
         self._nick = config.nick
         self._limits = Limits(
@@ -31,6 +39,7 @@ class LoopGuard:
         self._notes = notes
         self._transport = transport
         self._say = say
+        self._runtime = runtime
         self._told: set[str] = set()
         self._causes: Sequence[Mail] = ()
         self._worked = False
@@ -53,7 +62,7 @@ class LoopGuard:
 
     def _let_pairs_go_on(self, senders: frozenset[str]) -> None:
         """Work was done: what the limit of a pair holds of these senders comes with the next turns."""
-        for sender in self._notes.held_pairs & senders:
+        for sender in sorted(self._notes.held_pairs & senders):
             self._inbox.release_sender(sender)
             self._told.clear()
         self._notes.held_pairs -= senders
@@ -107,7 +116,7 @@ class LoopGuard:
             return
         self._worked = True
         if self._limits.resets:
-            self._notes.worked_at = time.time()
+            self._notes.worked_at = self._runtime.now()
             self._let_pairs_go_on(self._notes.held_pairs)
 
     def tags(self) -> dict[str, str]:

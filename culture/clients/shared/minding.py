@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from culture.clients.shared.budget import Quota
@@ -38,7 +38,7 @@ class Minding:
 
     async def on_message(self, message: dict[str, Any]) -> None:
         """The agent said, thought or called something."""
-        self._service.last_active = datetime.now(UTC)
+        self._service.last_active = self._parts.runtime.utc()
         self._parts.loops.did(message.get("content", ()))
         self._parts.work.did(message.get("content", ()))
         # A result of one tool is not the end of those that run beside it.

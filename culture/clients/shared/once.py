@@ -3,12 +3,12 @@
 import asyncio
 import json
 import logging
-import secrets
 from collections.abc import Mapping
 
 from culture.clients.shared.records import Records
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import ClientTag
+from culture.runtime import REAL, Runtime
 from culture.transport import IRCTransport, Message, NotSent
 
 log = logging.getLogger(__name__)
@@ -23,10 +23,11 @@ class Once:
     be said twice.
     """
 
-    def __init__(self, nick: str, records: Records, transport: IRCTransport) -> None:
+    def __init__(self, nick: str, records: Records, transport: IRCTransport, *, runtime: Runtime = REAL) -> None:
         self._nick = nick
         self._records = records
         self._transport = transport
+        self._runtime = runtime
 
     def heard(self, message: Message) -> None:
         """Take note of what we have said; before the message counts as received, else it would not come again."""
@@ -56,7 +57,7 @@ class Once:
 
         Where the server may not show that, who waits is told and decides. Who has no patience cancels it.
         """
-        key, shows_keys = secrets.token_hex(8), self._transport.is_ours
+        key, shows_keys = self._runtime.token_hex(8), self._transport.is_ours
         try:
             while True:
                 try:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import secrets
 import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
@@ -12,6 +11,7 @@ from dataclasses import dataclass
 from culture.clients.shared.once import Once
 from culture.clients.shared.records import Records
 from culture.protocol.vocabulary import ClientTag
+from culture.runtime import REAL, Runtime
 from culture.transport import IRCTransport, NotSent
 
 log = logging.getLogger(__name__)
@@ -37,11 +37,14 @@ class Letter:
 class Outbox:
     """Letters in the order in which they were written, sent by one task while there is a connection."""
 
-    def __init__(self, records: Records, transport: IRCTransport, once: Once, again: float = AGAIN) -> None:
+    def __init__(
+        self, records: Records, transport: IRCTransport, once: Once, again: float = AGAIN, *, runtime: Runtime = REAL
+    ) -> None:
         self._records = records
         self._transport = transport
         self._once = once
         self._again = again
+        self._runtime = runtime
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
@@ -49,7 +52,7 @@ class Outbox:
         """Say something as soon as it can be said; what has no place is not said."""
         if not place:
             return
-        marked = {**tags, ClientTag.ONCE.value: secrets.token_hex(8)}
+        marked = {**tags, ClientTag.ONCE.value: self._runtime.token_hex(8)}
         with self._records.change() as records:
             added = records.execute(
                 "INSERT INTO outbox (place, text, notice, tags) VALUES (?, ?, ?, ?)",

@@ -23,6 +23,7 @@ from culture.clients.shared.vouching import Vouching
 from culture.clients.shared.webhook import WebhookClient
 from culture.clients.shared.work import Work
 from culture.config.agents import AgentConfig
+from culture.runtime import Runtime
 from culture.transport import IRCTransport
 
 
@@ -52,6 +53,7 @@ class Parts:
     vouching: Vouching
     unfinished: UnfinishedWork
     disk: DiskTrouble
+    runtime: Runtime
 
     @property
     def task(self) -> str:

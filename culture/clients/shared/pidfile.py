@@ -1,12 +1,12 @@
 """The pid file of an agent's daemon: which process it is, and whether its agent is there."""
 
 import os
-import time
 from dataclasses import dataclass
 
 from culture.config import paths
 from culture.lib.process import pid_file
 from culture.lib.process.pid_file import PidFile, ProcessNote
+from culture.runtime import REAL, Runtime
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,9 @@ class DaemonNote(ProcessNote):
     ready: bool
 
 
-def daemon_file(nick: str) -> PidFile[DaemonNote]:
+def daemon_file(nick: str, *, runtime: Runtime = REAL) -> PidFile[DaemonNote]:
     """The file that the daemon of an agent is to hold."""
-    return PidFile(paths.pid_file(nick), DaemonNote(os.getpid(), time.time(), ready=False))
+    return PidFile(paths.pid_file(nick), DaemonNote(os.getpid(), runtime.now(), ready=False))
 
 
 def running(nick: str) -> DaemonNote | None:

@@ -2,11 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 
 from culture.protocol.vocabulary import AgentState, UserKey
+from culture.runtime import REAL, Runtime
 from culture.transport import IRCTransport, NotSent
 
 log = logging.getLogger(__name__)
@@ -24,14 +24,9 @@ _UNAVAILABLE = {
 class Presence:
     """The present facts, sent when they change and again after every reconnect, by one task."""
 
-    def __init__(
-        self,
-        transport: IRCTransport,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
-        again: float = AGAIN,
-    ) -> None:
+    def __init__(self, transport: IRCTransport, again: float = AGAIN, *, runtime: Runtime = REAL) -> None:
         self._transport = transport
-        self._clock = clock
+        self._clock = runtime.utc
         self._again = again
         self._facts: dict[UserKey, str] = {}
         self._away = ""
@@ -42,7 +37,7 @@ class Presence:
         self.state = AgentState.IDLE
         self.then: AgentState | None = None
         """What follows when the present turn is over, where that is decided."""
-        self.since = clock()
+        self.since = self._clock()
 
     def start(self) -> None:
         """Begin to publish."""

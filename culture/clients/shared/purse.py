@@ -8,8 +8,7 @@ from culture.clients.shared.inbox import Inbox
 from culture.clients.shared.notes import Notes
 from culture.config.agents import BudgetConfig
 from culture.protocol.vocabulary import UserKey
-
-Now = Callable[[], datetime]
+from culture.runtime import REAL, Runtime
 
 
 class Purse:
@@ -21,13 +20,14 @@ class Purse:
         inbox: Inbox,
         notes: Notes,
         tell: Callable[[str], None],
-        now: Now = lambda: datetime.now().astimezone(),
+        *,
+        runtime: Runtime = REAL,
     ) -> None:
         self._budget = budget
         self._inbox = inbox
         self._notes = notes
         self._tell = tell
-        self._now = now
+        self._now = runtime.local
         self._running = Spent()
         self._has_windows = False
         self._count_what_was_cut_off()

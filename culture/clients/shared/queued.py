@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -11,6 +10,7 @@ from culture.clients.shared.background import BackgroundWork
 from culture.clients.shared.base import AgentRunnerBase
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.turn import AgentDied, Can, FormField, FormReply, News, Permit, RunnerSetup, Turn
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -47,12 +47,14 @@ class QueuedRunner(AgentRunnerBase):
     consult: Callable[[Sequence[FormField]], Awaitable[FormReply]] | None = None
     """Asks people what the program asks its user by itself; where the backend can answer for that user."""
     can: frozenset[Can] = frozenset()
+    runtime: Runtime = REAL
+    """That of the daemon, which sets it before the start."""
 
     def __init__(self, setup: RunnerSetup) -> None:
         self.setup = setup
         self.background = BackgroundWork()
         """What the program does beside its turns, where the backend can tell."""
-        self.last_event = time.monotonic()
+        self.last_event = 0.0
         self._prompts: asyncio.Queue[str] = asyncio.Queue(LONGEST_QUEUE)
         self._worker: asyncio.Task[None] | None = None
         self._running = False
@@ -120,7 +122,7 @@ class QueuedRunner(AgentRunnerBase):
 
     def touch(self) -> None:
         """The agent gave a sign of life."""
-        self.last_event = time.monotonic()
+        self.last_event = self.runtime.monotonic()
 
     async def emit(self, content: Sequence[dict[str, Any]], model: str | None = None) -> None:
         """Pass on what the agent said, thought or called, as the contract's dict."""

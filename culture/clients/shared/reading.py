@@ -45,7 +45,7 @@ class Reading:
 
     def restore(self, channels: Iterable[str], unread: Sequence[Mail]) -> None:
         """After a restart, what was not read before is in the history, or else in the inbox."""
-        for place in {*channels, *(mail.place for mail in unread)}:
+        for place in dict.fromkeys([*channels, *(mail.place for mail in unread)]):
             self._buffer.ring(place).behind = self._notes.read(place) is not None
         for mail in unread:
             if self._notes.read(mail.place) is None:

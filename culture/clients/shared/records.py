@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from culture.lib.files import create_private
+from culture.runtime import REAL, Runtime
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -134,12 +135,12 @@ _DISK = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_REA
 class Records:
     """An open database; what is done inside ``change`` happens whole or not at all."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, runtime: Runtime = REAL) -> None:
         self.path = path
         self.on_full: Callable[[str], None] = lambda why: None
         """Called with the reason of each write that the disk refused."""
         create_private(path)
-        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection = runtime.connect(path, isolation_level=None)
         self.execute("PRAGMA journal_mode = WAL")
         # Survives kill -9. A power cut takes messages and the mark behind them together, so they come again.
         self.execute("PRAGMA synchronous = NORMAL")

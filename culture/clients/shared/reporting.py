@@ -6,7 +6,6 @@ import logging
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 from culture.clients.shared.agentfacts import AgentFacts
@@ -15,6 +14,7 @@ from culture.clients.shared.records import Records
 from culture.clients.shared.reports import Report, Reports
 from culture.protocol.message import Message as Line
 from culture.protocol.vocabulary import ClientTag, ExtensionVerb, FactKind
+from culture.runtime import REAL, Runtime
 from culture.transport import IRCTransport, NotSent
 
 log = logging.getLogger(__name__)
@@ -47,12 +47,15 @@ class Reporting:
         facts: AgentFacts,
         now: Callable[[], Mapping[str, str]],
         counts: Callable[[], Mapping[str, Any]],
+        *,
+        runtime: Runtime = REAL,
     ) -> None:
         self._records = records
         self._transport = transport
         self._facts = facts
         self._now = now
         self._counts = counts
+        self._runtime = runtime
         self._reports = Reports(records)
         self._told: Mapping[str, str] | None = None
         self._counted: Mapping[str, Any] | None = None
@@ -89,7 +92,7 @@ class Reporting:
 
     def _new_day(self) -> None:
         """What was used today begins anew at midnight."""
-        now = datetime.now().astimezone()
+        now = self._runtime.local()
         left = (reset(now) - now).total_seconds()
         self._tomorrow = asyncio.get_running_loop().call_later(left + _SOON, self._new_day)
         self.wake()

@@ -24,7 +24,7 @@ class Rooms:
         self._vouched = vouched
         self._tags = {tag.casefold() for tag in tags}
         self._join = join
-        self._joining: set[asyncio.Task[None]] = set()
+        self._joining: dict[asyncio.Task[None], None] = {}
 
     def invited(self, channel: str, by: ChannelMember | None) -> None:
         """Somebody, or without a member the server, invites the agent."""
@@ -32,8 +32,8 @@ class Rooms:
             log.info("invited to %s by %s; not joined", channel, _name(by))
             return
         task = asyncio.create_task(self._look(channel, by), name=f"invitation to {channel}")
-        self._joining.add(task)
-        task.add_done_callback(self._joining.discard)
+        self._joining[task] = None
+        task.add_done_callback(self._joining.pop)
 
     async def stop(self) -> None:
         """Look at no more invitations."""

@@ -6,7 +6,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import cast
 
-from culture.clients.shared.budget import Spent, add
+from culture.clients.shared.budget import Spent, add, midnight
 from culture.clients.shared.condition import is_stopped
 from culture.clients.shared.desk import (
     Answer,
@@ -306,7 +306,9 @@ class Service:
         return add(self._parts.inbox.spent_ever(), self._parts.purse.running)
 
     def _today(self) -> Spent:
-        return add(self._parts.inbox.spent(_midnight()), self._parts.purse.running)
+        return add(
+            self._parts.inbox.spent(midnight(self._parts.runtime.local()).timestamp()), self._parts.purse.running
+        )
 
     async def shutdown(self) -> None:
         """Begin to stop."""
@@ -412,10 +414,6 @@ class Service:
 
 async def _nothing() -> None:
     """Nobody wants to know."""
-
-
-def _midnight() -> float:
-    return datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0).timestamp()
 
 
 def _moment(at: float) -> datetime:

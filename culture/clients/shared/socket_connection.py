@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import select
 import socket
 import struct
 from collections.abc import Awaitable, Callable, Iterable
@@ -10,6 +9,7 @@ from dataclasses import dataclass
 
 from culture.clients.shared.desk import RequestFailed
 from culture.clients.shared.ipc import STOPPING, BadLine, Lines, Request, Response, decode_request, encode
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -52,15 +52,18 @@ class Connection:
         whispers: Callable[["Connection", Request], Iterable[bytes]],
         unheard: Callable[[object], None],
         limits: Limits,
+        *,
+        runtime: Runtime = REAL,
     ) -> None:
         self._reader, self._writer = reader, writer
         self._handle = handle
         self._whispers = whispers
         self._unheard = unheard
         self._limits = limits
+        self._runtime = runtime
         self._lines = Lines()
         self._open: dict[str, Request] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], None] = {}
 
     @property
     def waits_for(self) -> list[Request]:
@@ -128,8 +131,8 @@ class Connection:
             return
         self._open[request.id] = request
         task = asyncio.create_task(self._answer(request), name=request.type)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[task] = None
+        task.add_done_callback(self._tasks.pop)
 
     async def _answer(self, request: Request) -> None:
         response = await self._response(request)
@@ -189,10 +192,8 @@ class Connection:
     def _has_gone(self) -> bool:
         if self._writer.is_closing():
             return True
-        poll = select.poll()
-        # No events asked for: what is reported all the same is that both directions are closed.
-        poll.register(self._writer.get_extra_info("socket").fileno(), 0)
-        return bool(poll.poll(0))
+        sock = self._writer.get_extra_info("socket")
+        return sock is not None and self._runtime.is_hung_up(sock)
 
     async def _cancel(self) -> None:
         for task in self._tasks:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from culture.config import paths
 from culture.lib.files import PRIVATE_FILE, FileLock, private_directory
+from culture.runtime import REAL, Runtime
 
 BACKLOG = 128
 _PROBE_PATIENCE = 2.0
@@ -23,23 +24,23 @@ class SocketTaken(Exception):
 class SocketFile:
     """A listening socket, its file, the symlink by which others find it, and the lock that says whose it is."""
 
-    def __init__(self, path: Path, alias: Path | None = None) -> None:
+    def __init__(self, path: Path, alias: Path | None = None, *, runtime: Runtime = REAL) -> None:
         if len(os.fsencode(path)) > paths.SOCKET_PATH_LIMIT:
             raise SocketTaken(
                 f"{path} is longer than the {paths.SOCKET_PATH_LIMIT} bytes a Unix socket's path may have: "
                 "set XDG_RUNTIME_DIR to a folder with a shorter path"
             )
         self.path = path
-        self._lock = _lock(path)
+        self._lock = _lock(path, runtime=runtime)
         try:
             _check_folder(path.parent)
-            _remove_dead(path)
-            self.socket = _listen(path)
+            _remove_dead(path, runtime=runtime)
+            self.socket = _listen(path, runtime=runtime)
         except BaseException:
             self._lock.release()
             raise
         self._inode = path.lstat().st_ino
-        self._alias = alias if alias is not None and alias != path and _link(alias, path) else None
+        self._alias = alias if alias is not None and alias != path and _link(alias, path, runtime=runtime) else None
 
     def remove(self) -> None:
         """Take the file away, unless it has become somebody else's."""
@@ -53,9 +54,9 @@ class SocketFile:
         self._lock.release()
 
 
-def _lock(path: Path) -> FileLock:
+def _lock(path: Path, *, runtime: Runtime) -> FileLock:
     """Two daemons that start at once must not both find the old socket dead."""
-    lock = FileLock(paths.home() / "run" / f"{path.name}.lock")
+    lock = FileLock(paths.home() / "run" / f"{path.name}.lock", runtime=runtime)
     if not lock.try_acquire():
         raise _living(path)
     return lock
@@ -78,7 +79,7 @@ def _check_folder(folder: Path) -> None:
         raise SocketTaken(f"{folder} belongs to another user: set XDG_RUNTIME_DIR to a folder of your own")
 
 
-def _remove_dead(path: Path) -> None:
+def _remove_dead(path: Path, *, runtime: Runtime) -> None:
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -91,15 +92,15 @@ def _remove_dead(path: Path) -> None:
         raise SocketTaken(f"{path} is {kind}, and none of ours: look at it and remove it")
     if status.st_uid != os.geteuid():
         raise SocketTaken(f"{path} belongs to another user: set XDG_RUNTIME_DIR to a folder of your own")
-    if _answers(path):
+    if _answers(path, runtime=runtime):
         raise _living(path)
     path.unlink()
 
 
-def _link(alias: Path, path: Path) -> bool:
+def _link(alias: Path, path: Path, *, runtime: Runtime) -> bool:
     """Make the symlink where the name is free; whatever is there and not a dead leftover of ours is left alone."""
     try:
-        _remove_leftover(alias, path)
+        _remove_leftover(alias, path, runtime=runtime)
         alias.symlink_to(path)
     except OSError as error:
         log.info("%s is not made for %s: %s", alias, path, error.strerror)
@@ -107,7 +108,7 @@ def _link(alias: Path, path: Path) -> bool:
     return True
 
 
-def _remove_leftover(alias: Path, path: Path) -> None:
+def _remove_leftover(alias: Path, path: Path, *, runtime: Runtime) -> None:
     """Remove our own symlink, or socket of an earlier version, behind which nobody listens."""
     try:
         status = alias.lstat()
@@ -116,7 +117,7 @@ def _remove_leftover(alias: Path, path: Path) -> None:
     is_link, is_socket = stat.S_ISLNK(status.st_mode), stat.S_ISSOCK(status.st_mode)
     if status.st_uid != os.geteuid() or not (is_link or is_socket):
         return
-    if (is_link and (_leads_to(alias, path) or not alias.exists())) or not _answers(alias):
+    if (is_link and (_leads_to(alias, path) or not alias.exists())) or not _answers(alias, runtime=runtime):
         alias.unlink()
 
 
@@ -135,8 +136,8 @@ def _leads_to(alias: Path, path: Path) -> bool:
         return False
 
 
-def _answers(path: Path) -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+def _answers(path: Path, *, runtime: Runtime) -> bool:
+    with runtime.new_socket(socket.AF_UNIX) as probe:
         probe.settimeout(_PROBE_PATIENCE)
         try:
             probe.connect(str(path))
@@ -148,8 +149,8 @@ def _answers(path: Path) -> bool:
     return True
 
 
-def _listen(path: Path) -> socket.socket:
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+def _listen(path: Path, *, runtime: Runtime) -> socket.socket:
+    listener = runtime.new_socket(socket.AF_UNIX)
     try:
         # bind() gives the file the mode that the socket itself has; the umask is everybody's, and stays as it is.
         os.fchmod(listener.fileno(), PRIVATE_FILE)

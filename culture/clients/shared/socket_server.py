@@ -14,6 +14,7 @@ from culture.clients.shared.socket_connection import Connection, Handle, Limits,
 from culture.clients.shared.socket_file import SocketFile
 from culture.config.process_owner import agent_of, name_of
 from culture.protocol.text import Profile, one_line
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +41,7 @@ class SocketServer:
         unheard: Callable[[object], None] = lambda data: None,
         alias: Path | None = None,
         limits: Limits = DEFAULT_LIMITS,
+        runtime: Runtime = REAL,
     ) -> None:
         self.path = path
         self._handle = handle
@@ -47,16 +49,17 @@ class SocketServer:
         self._for_people = for_people
         self._unheard = unheard
         self._limits = limits
+        self._runtime = runtime
         self._alias = alias
         self._file: SocketFile | None = None
         self._server: asyncio.Server | None = None
         self._clients: dict[Connection, asyncio.Task[None]] = {}
         # Each whisper with the clients that have heard it, but were not the agent's call.
-        self._whispers: deque[tuple[Whisper, set[Connection]]] = deque(maxlen=MOST_WHISPERS)
+        self._whispers: deque[tuple[Whisper, dict[Connection, None]]] = deque(maxlen=MOST_WHISPERS)
 
     async def start(self) -> None:
         """Listen; SocketTaken when the socket cannot be had."""
-        self._file = SocketFile(self.path, self._alias)
+        self._file = SocketFile(self.path, self._alias, runtime=self._runtime)
         self._server = await asyncio.start_unix_server(self._accept, sock=self._file.socket)
 
     async def stop(self) -> None:
@@ -66,6 +69,10 @@ class SocketServer:
         self._server.close()
         self._file.remove()
         self._server = self._file = None
+        await self.end_clients()
+
+    async def end_clients(self) -> None:
+        """Tell those who still wait, and end the connections."""
         clients = dict(self._clients)
         await asyncio.gather(*(client.take_leave() for client in clients))
         for task in clients.values():
@@ -75,7 +82,7 @@ class SocketServer:
     def whisper(self, whisper_type: str, message: str) -> None:
         """Tell the agent: at once where it listens, and with its next call where it does not."""
         whisper = Whisper(whisper_type, one_line(message, Profile.MODEL))
-        heard = {client for client in self._clients if client.offer(encode(whisper))}
+        heard = {client: None for client in self._clients if client.offer(encode(whisper))}
         if not any(self._carries(request.type) for client in heard for request in client.waits_for):
             self._whispers.append((whisper, heard))
 
@@ -86,15 +93,19 @@ class SocketServer:
         return taken
 
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        handle = partial(self._answer, peer_pid(writer))
-        client = Connection(reader, writer, handle, self._delivered, self._unheard, self._limits)
-        task = asyncio.current_task()
-        assert task is not None
         uid = peer_uid(writer)
         if uid is not None and uid != os.geteuid():
             log.warning("user %d tried to use %s", uid, self.path)
-            await client.refuse("this socket belongs to another user")
-        elif len(self._clients) >= self._limits.clients:
+            await self._client(reader, writer, None).refuse("this socket belongs to another user")
+        else:
+            await self.serve(reader, writer, peer_pid(writer))
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pid: int | None) -> None:
+        """Serve a client until it has gone; ``pid`` is its process, None where that cannot be known."""
+        client = self._client(reader, writer, pid)
+        task = asyncio.current_task()
+        assert task is not None
+        if len(self._clients) >= self._limits.clients:
             await client.refuse(f"{self._limits.clients} clients are connected; there is no room for more")
         else:
             self._clients[client] = task
@@ -104,6 +115,10 @@ class SocketServer:
                 pass  # stop() ended it, and the streams of Python 3.11 would log that as an error
             finally:
                 self._forget(client)
+
+    def _client(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, pid: int | None) -> Connection:
+        handle = partial(self._answer, pid)
+        return Connection(reader, writer, handle, self._delivered, self._unheard, self._limits, runtime=self._runtime)
 
     async def _answer(self, pid: int | None, request: Request) -> object:
         """Answer a request of this process, if it may ask that; who has ended may have left its socket to anybody."""
@@ -128,4 +143,4 @@ class SocketServer:
     def _forget(self, client: Connection) -> None:
         del self._clients[client]
         for _, heard in self._whispers:
-            heard.discard(client)
+            heard.pop(client, None)

@@ -1,7 +1,6 @@
 """Supervision of one agent: what its supervisor says becomes whispers, and a call for people when these do not help."""
 
 import logging
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -17,6 +16,7 @@ from culture.clients.shared.whispering import Advice, shown
 from culture.config.agents import AlertEvent, SupervisorConfig
 from culture.protocol.names import is_channel
 from culture.protocol.text import Profile, one_line
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -86,13 +86,13 @@ class Supervision:
         around: Around,
         *,
         missing: str = "",
-        clock: Callable[[], float] = time.monotonic,
+        runtime: Runtime = REAL,
     ) -> None:
         self._nick = nick
         self._supervisor = supervisor
         self._around = around
         self._missing = missing
-        self._advice = Advice(config.check_in, config.compact_at, clock)
+        self._advice = Advice(config.check_in, config.compact_at, runtime.monotonic)
         if supervisor is not None:
             supervisor.on_whisper = self._on_whisper
             supervisor.on_escalation = self._on_escalation

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import re
-import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -19,6 +18,7 @@ from culture.clients.shared.verdicts import Verdict, parse
 from culture.clients.shared.window import Window
 from culture.lib.process.orphans import new_token
 from culture.protocol.vocabulary import Environment
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +56,7 @@ class SupervisorSetup:
     """What its model is told to be; another one where something else is to be judged than an agent's turns."""
     sandbox: Sandbox | None = None
     """Where its processes are started; None is no sandbox."""
+    runtime: Runtime = REAL
     token: str = field(default_factory=new_token)
     """By which whatever a judgement starts is known; on disk before that, as whoever asks may be killed."""
 
@@ -72,13 +73,13 @@ class Supervisor(SupervisorBase):
     task_id: Callable[[], str] = staticmethod(lambda: "")
     """Tells two tasks with the same text apart."""
 
-    def __init__(self, setup: SupervisorSetup, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, setup: SupervisorSetup) -> None:
         self.setup = setup
         self.environment = {Environment.TOKEN.value: setup.token}
         """What the processes of a judgement have beside the variables of who asks for it."""
         self.failures = 0
         """How often there was no verdict."""
-        self._clock = clock
+        self._clock = setup.runtime.monotonic
         self._window = Window(setup.window_size)
         self._ladder = Ladder(setup.escalation_threshold)
         self._since = 0

@@ -1,10 +1,8 @@
 """At most one notice of a kind to the same person within a while, and so many to all of them together."""
 
-import time
-from collections.abc import Callable
-
 from culture.lib.ratelimit import SlidingWindow
 from culture.protocol.names import fold
+from culture.runtime import REAL, Runtime
 
 MOST_REMEMBERED = 1000
 
@@ -12,10 +10,10 @@ MOST_REMEMBERED = 1000
 class Throttle:
     """Remembers who was told what within the last ``period`` seconds; ``most`` is how many that may be."""
 
-    def __init__(self, period: float, most: int = MOST_REMEMBERED, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, period: float, most: int = MOST_REMEMBERED, *, runtime: Runtime = REAL) -> None:
         self._period = period
         self._most = most
-        self._clock = clock
+        self._clock = runtime.monotonic
         self._sent = SlidingWindow(most)
 
     def allows(self, nick: str, text: str) -> bool:

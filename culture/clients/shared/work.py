@@ -21,6 +21,7 @@ from culture.protocol.names import fold, is_channel
 from culture.protocol.split import clip
 from culture.protocol.text import fact_in_prompt, name_in_prompt
 from culture.protocol.vocabulary import UserClass
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +56,7 @@ class Work:
         completion: Completion,
         further: Callable[[], Sequence[str]] = tuple,
         until: Callable[[], float | None] = lambda: None,
-        now: Callable[[], datetime] = lambda: datetime.now().astimezone(),
+        runtime: Runtime = REAL,
     ) -> None:
         self._nick = nick
         self._inbox = inbox
@@ -74,7 +75,7 @@ class Work:
         self._completion = completion
         self._further = further
         self._until = until
-        self._now = now
+        self._now = runtime.local
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._commands: deque[str] = deque()

@@ -21,6 +21,7 @@ from culture.server.ircd import IRCd
 from tests.clients.shared.test_daemon import NICK, answered, held
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import registered
+from tests.support.clock import ClockedRuntime
 from tests.support.waiting import until
 
 
@@ -230,10 +231,11 @@ def test_a_day_that_ends_while_one_looks_at_it_is_not_followed_by_a_day_of_waiti
     records = Records(home / "inbox" / f"{NICK}.db")
     midnight = reset(datetime.now().astimezone())
     notes = Notes(records)
-    inbox = Inbox(records, notes, (midnight - timedelta(hours=1)).timestamp)
+    inbox = Inbox(records, notes, runtime=ClockedRuntime((midnight - timedelta(hours=1)).timestamp))
     inbox.begin([], "tea")
     looks = count(-2)
-    purse = Purse(BudgetConfig(turns_per_day=1), inbox, notes, print, lambda: midnight + timedelta(seconds=next(looks)))
+    runtime = ClockedRuntime(lambda: midnight.timestamp() + next(looks))
+    purse = Purse(BudgetConfig(turns_per_day=1), inbox, notes, print, runtime=runtime)
     left = purse.seconds_left()
     assert left is not None and left < 10
     records.close()

@@ -9,12 +9,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from culture.clients.shared import keeper, queued, reporting
+from culture.clients.shared import reporting
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.completion import Completion
 from culture.clients.shared.errors import WrongConfiguration
@@ -32,12 +31,14 @@ from culture.clients.shared.unfinished_work import UnfinishedWork
 from culture.clients.shared.work import Work
 from culture.config.agents import RecoveryConfig, TrustConfig
 from culture.protocol.vocabulary import UserClass
+from culture.runtime import REAL, Runtime
 from culture.server.ircd import IRCd
 from culture.transport import Message
 from tests.clients.shared.test_daemon import NICK
 from tests.support.agents import agents_yaml, playbook, running
 from tests.support.asking import Scene
 from tests.support.client import registered
+from tests.support.clock import ClockedRuntime
 from tests.support.waiting import until
 
 FULL = sqlite3.OperationalError("database or disk is full")
@@ -130,12 +131,12 @@ class Told:
 class Kept:
     """A keeper of fakes."""
 
-    def __init__(self, records: Records, crashes: int = 3, silence: float = 60.0) -> None:
+    def __init__(self, records: Records, crashes: int = 3, silence: float = 60.0, runtime: Runtime = REAL) -> None:
         self.told, self.made = Told(), list[Fake]()
         self.make: Callable[[], Fake] = lambda: Fake(RunnerSetup("spark-bot", Path("/")))
         config = RecoveryConfig(restart_delay=0.01, crashes=crashes, window=300, silence=silence, interrupt_grace=0.05)
         recovery = Recovery(config.restart_delay, config.crashes, config.window)
-        self.keeper = Keeper("spark-bot", self._made, Notes(records), recovery, config)
+        self.keeper = Keeper("spark-bot", self._made, Notes(records), recovery, config, runtime=runtime)
         self.keeper.watch(self.told, lambda: False)
 
     def _made(self, session: str | None, token: str) -> Fake:
@@ -286,9 +287,7 @@ async def test_stopped_while_it_is_being_resumed_nothing_is_left(records: Record
 
 
 @pytest.mark.parametrize("streams", [True, False])
-async def test_whatever_the_program_streams_is_a_sign_of_life(
-    records: Records, monkeypatch: pytest.MonkeyPatch, streams: bool
-) -> None:
+async def test_whatever_the_program_streams_is_a_sign_of_life(records: Records, streams: bool) -> None:
     """A long answer that comes piece by piece is no silence, though no message is complete for a long time."""
     now, looks = 1000.0, 0
 
@@ -297,9 +296,7 @@ async def test_whatever_the_program_streams_is_a_sign_of_life(
         looks += 1
         return now
 
-    monkeypatch.setattr(keeper, "time", SimpleNamespace(monotonic=look))
-    monkeypatch.setattr(queued, "time", SimpleNamespace(monotonic=lambda: now))
-    there = Kept(records, silence=0.08)
+    there = Kept(records, silence=0.08, runtime=ClockedRuntime(look, steady=True))
 
     def looked(often: int) -> bool:
         return looks >= often or bool(there.told.silences)

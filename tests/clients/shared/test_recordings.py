@@ -11,6 +11,7 @@ import pytest
 
 from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
 from tests.clients.shared.test_supervisor import called, said, thought
+from tests.support.clock import ClockedRuntime
 
 DATA = Path(__file__).parents[2] / "data" / "supervisor"
 PACE = 8.0
@@ -121,7 +122,8 @@ class Watching:
         self._recording = recording
         self.whispers: list[str] = []
         self.escalations: list[str] = []
-        self.supervisor = Reader(SupervisorSetup("spark-claude", DATA), lambda: self._now)
+        runtime = ClockedRuntime(lambda: self._now, steady=True)
+        self.supervisor = Reader(SupervisorSetup("spark-claude", DATA, runtime=runtime))
         self.supervisor.task = lambda: recording.task
         self.supervisor.on_whisper = self._whispered
         self.supervisor.on_escalation = self._escalated

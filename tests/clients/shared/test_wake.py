@@ -31,6 +31,7 @@ from tests.clients.ipc import Wire
 from tests.clients.shared.test_daemon import NICK, answered
 from tests.support.agents import agents_yaml, playbook, prompts, running
 from tests.support.client import Client, connected, registered
+from tests.support.clock import ClockedRuntime
 from tests.support.ngircd import ngircd
 from tests.support.people import PASSWORD, accounts_of
 from tests.support.servers import serving
@@ -148,7 +149,7 @@ def test_who_lets_agents_go_on_releases_no_stranger_by_it(records: Records, home
 
 def test_nobody_is_told_twice_within_a_while_and_not_everybody_at_once() -> None:
     now = [0.0]
-    throttle = Throttle(10.0, 3, lambda: now[0])
+    throttle = Throttle(10.0, 3, runtime=ClockedRuntime(lambda: now[0], steady=True))
     assert throttle.allows("thor-eve", "held") and not throttle.allows("Thor-Eve", "held")
     assert throttle.allows("thor-a", "held") and throttle.allows("thor-b", "held")
     assert not throttle.allows("thor-c", "held")

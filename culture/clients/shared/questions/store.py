@@ -1,7 +1,6 @@
 """Questions and votes on disk, so that a daemon that was killed finds them as they were."""
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -14,6 +13,7 @@ from culture.clients.shared.records import Records
 from culture.clients.shared.trust import Vote
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
+from culture.runtime import REAL, Runtime
 
 KEPT_SECONDS = 30 * 86400.0
 KEPT = 10_000
@@ -26,9 +26,9 @@ _FORGET_EVERY = 86400.0
 class QuestionStore:
     """The questions of one agent; a number is never used twice."""
 
-    def __init__(self, records: Records, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, records: Records, *, runtime: Runtime = REAL) -> None:
         self._records = records
-        self.clock = clock
+        self.clock = runtime.now
         self._open = {question.number: question for question in self._select("answer IS NULL")}
         self._forgot = 0.0
 

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol, TypedDict
 from urllib.parse import quote
 
@@ -24,6 +24,7 @@ from culture.lib.http import HttpAccess
 from culture.lib.ssrf_guard import TargetRefused
 from culture.protocol.names import is_channel
 from culture.protocol.text import Profile, one_line
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -67,21 +68,25 @@ class WebhookClient:
         page: str | None = None,
         ways: HttpAccess | None = None,
         sleep: Sleep = asyncio.sleep,
+        runtime: Runtime = REAL,
     ) -> None:
         self._config = config
         self._say = say
         self._nick = nick
         self._server = server
         self._page = page.rstrip("/") if page else None
-        self._journal = Journal(records)
+        self._runtime = runtime
+        self._journal = Journal(records, runtime=runtime)
         self.noted: Callable[[str, str, str | None], None] = lambda event, text, place: None
         """Called with each alert: its event, text and place."""
         self._failures = 0
         self._last_failure: tuple[str, datetime] | None = None
         self._ways = ways or HttpAccess(config.allow_private)
         self._sleep = sleep
-        self._lines = Courier(self.channel, self._tell, Bucket(*LINES), self._journal, bus, sleep)
-        addresses = {self._address(event) for event in config.events} - {None}
+        self._lines = Courier(
+            self.channel, self._tell, Bucket(*LINES, runtime=runtime), self._journal, bus, sleep, runtime=runtime
+        )
+        addresses = dict.fromkeys(self._address(event) for event in config.events)
         self._couriers = {url: self._courier(url, bus) for url in addresses if url is not None}
 
     @property
@@ -174,12 +179,13 @@ class WebhookClient:
 
     def _courier(self, url: str, bus: MessageBus) -> Courier:
         try:
-            poster = Poster(self._config, url, self._ways, sleep=self._sleep)
+            poster = Poster(self._config, url, self._ways, sleep=self._sleep, runtime=self._runtime)
         except TargetRefused as refusal:
-            return Courier(
-                "a wrong address", self._refuser(str(refusal)), Bucket(1, 1.0), self._journal, bus, self._sleep
-            )
-        return Courier(str(poster.target), self._posting(poster), poster.bucket, self._journal, bus, self._sleep)
+            place, deliver = "a wrong address", self._refuser(str(refusal))
+            bucket = Bucket(1, 1.0, runtime=self._runtime)
+        else:
+            place, deliver, bucket = str(poster.target), self._posting(poster), poster.bucket
+        return Courier(place, deliver, bucket, self._journal, bus, self._sleep, runtime=self._runtime)
 
     def _posting(self, poster: Poster) -> Deliver:
         async def deliver(bundle: Bundle) -> None:
@@ -202,7 +208,7 @@ class WebhookClient:
 
     def _failed(self, bundle: Bundle, why: str) -> None:
         self._failures += 1
-        self._last_failure = (why, datetime.now(UTC))
+        self._last_failure = (why, self._runtime.utc())
         log.warning("%s: the alert %s was not posted: %s", self._nick, bundle.gravest.event, why)
 
     async def _tell(self, bundle: Bundle) -> None:

@@ -1,25 +1,21 @@
 """Bursts become one message: how often something may be sent, and what waits until then."""
 
-import time
-from collections.abc import Callable
-
 from culture.clients.shared.webhook.alerts import Alert, gravest_first
 from culture.lib.ratelimit import FixedRate, TokenBucket
+from culture.runtime import REAL, Runtime
 
 SHOWN = 5
 """So many alerts of a burst are told in full; the others are counted."""
-
-Clock = Callable[[], float]
 
 
 class Bucket:
     """Lets ``burst`` things through at once, and after that one every ``every`` seconds."""
 
-    def __init__(self, burst: int, every: float, clock: Clock = time.monotonic) -> None:
+    def __init__(self, burst: int, every: float, *, runtime: Runtime = REAL) -> None:
         self._limit = FixedRate(burst, 1 / every)
-        self._clock = clock
-        self._bucket = TokenBucket(clock())
-        self._not_before = clock()
+        self._clock = runtime.monotonic
+        self._bucket = TokenBucket(self._clock())
+        self._not_before = self._clock()
 
     def wait(self) -> float:
         """How many seconds until the next may go; 0 when it may now."""

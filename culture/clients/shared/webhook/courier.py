@@ -1,14 +1,13 @@
 """Brings alerts to one place: at once when it may, else several as one as soon as it may."""
 
 import asyncio
-import secrets
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
 
 from culture.clients.shared.bus import MessageBus
 from culture.clients.shared.webhook.alerts import Alert, Bundle
 from culture.clients.shared.webhook.coalescing import Bucket, Pending
 from culture.clients.shared.webhook.journal import Journal
+from culture.runtime import REAL, Runtime
 
 Deliver = Callable[[Bundle], Awaitable[None]]
 Sleep = Callable[[float], Awaitable[object]]
@@ -25,12 +24,15 @@ class Courier:
         journal: Journal,
         bus: MessageBus,
         sleep: Sleep = asyncio.sleep,
+        *,
+        runtime: Runtime = REAL,
     ) -> None:
         self._place = place
         self._deliver = deliver
         self._bucket = bucket
         self._journal = journal
         self._sleep = sleep
+        self._runtime = runtime
         self._pending = Pending()
         self._row: int | None = None
         self._idle = asyncio.Event()
@@ -59,7 +61,7 @@ class Courier:
         alerts, more = self._pending.take()
         row, self._row = self._row, None
         assert row is not None
-        return Bundle(secrets.token_hex(16), alerts, more, datetime.now(UTC)), row
+        return Bundle(self._runtime.token_hex(16), alerts, more, self._runtime.utc()), row
 
     @property
     def may_go(self) -> bool:

@@ -2,12 +2,11 @@
 
 import logging
 import sqlite3
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from culture.clients.shared.records import Records
 from culture.clients.shared.webhook.alerts import Alert
+from culture.runtime import REAL, Runtime
 
 log = logging.getLogger(__name__)
 
@@ -31,9 +30,9 @@ class Journal:
     An alert matters more than a note of it: on a full disk it is told all the same.
     """
 
-    def __init__(self, records: Records, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, records: Records, *, runtime: Runtime = REAL) -> None:
         self._records = records
-        self._clock = clock
+        self._clock = runtime.now
 
     def decided(self, place: str, alert: Alert) -> int:
         """An alert is to be told there; the number of its row."""

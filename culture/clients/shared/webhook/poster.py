@@ -1,9 +1,7 @@
 """Posts bundles of alerts to one address, as its receiver wants them and as often as the configuration allows."""
 
 import asyncio
-import random
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from culture.clients.shared.webhook.alerts import Bundle
 from culture.clients.shared.webhook.coalescing import Bucket
@@ -15,6 +13,7 @@ from culture.clients.shared.webhook.signing import signed
 from culture.config.agents import WebhookConfig
 from culture.lib.http import HttpAccess
 from culture.lib.ssrf_guard import HttpTarget
+from culture.runtime import REAL, Runtime
 
 # How many posts at once, and then one every so many seconds: below what each receiver allows.
 LIMITS: Mapping[Kind, tuple[int, float]] = {
@@ -35,33 +34,34 @@ class Poster:
         ways: HttpAccess,
         *,
         sleep: Sleep = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        runtime: Runtime = REAL,
     ) -> None:
         """Raises TargetRefused where nothing can be posted."""
         target = HttpTarget.parse(url)
         self.kind: Kind = kind_of(target.host) if config.format == "auto" else config.format
         self.target, self._topic = split_topic(target) if self.kind == "ntfy" else (target, "")
-        self.bucket = Bucket(*LIMITS[self.kind])
+        self.bucket = Bucket(*LIMITS[self.kind], runtime=runtime)
         self._config = config
         self._ways = ways
         self._sleep = sleep
-        self._chance = chance
+        self._runtime = runtime
 
     async def post(self, bundle: Bundle) -> None:
         """Post it, several times if need be; NotPosted when it did not succeed."""
         body = body_for(self.kind, bundle, self._topic)
         for attempt in range(1, self._config.attempts + 1):
             try:
-                return await post(Post(self.target, self._headers(body), body, self._ways), self._config.timeout)
+                request = Post(self.target, self._headers(body), body, self._ways, runtime=self._runtime)
+                return await post(request, self._config.timeout, runtime=self._runtime)
             except NotPosted as failure:
                 if failure.retry_after is not None:
                     self.bucket.rest(failure.retry_after)
                 if not failure.passing or attempt == self._config.attempts:
                     raise
-                await self._sleep(delay(attempt, failure.retry_after, self._chance()))
+                await self._sleep(delay(attempt, failure.retry_after, self._runtime.chance.random()))
 
     def _headers(self, body: bytes) -> dict[str, str]:
         headers = {"Content-Type": "application/json", "User-Agent": "culture"}
         if self.kind == "json" and self._config.secret is not None:
-            headers |= signed(self._config.secret, body, int(time.time()))
+            headers |= signed(self._config.secret, body, int(self._runtime.now()))
         return headers

@@ -10,7 +10,7 @@ from culture.clients.shared.webhook.alerts import Alert
 from culture.clients.shared.webhook.coalescing import SHOWN, Bucket, Pending
 from culture.clients.shared.webhook.poster import LIMITS
 from culture.clients.shared.webhook.retrying import LONGEST_REST, delay, retry_after
-from tests.support.clock import Clock
+from tests.support.clock import Clock, ClockedRuntime
 
 ALLOWED = {"discord": 30, "slack": 60, "ntfy": 60, "json": 65}
 """What a receiver takes in a minute."""
@@ -24,7 +24,7 @@ def simulated(moments: list[float], burst: int, every: float, latency: float) ->
     """When something would be sent, and how many alerts were in it: arrivals, waits and posts on a clock of our own."""
     clock, pending, sent = Clock(), Pending(), []
     start = clock.now
-    bucket = Bucket(burst, every, clock)
+    bucket = Bucket(burst, every, runtime=ClockedRuntime(clock, steady=True))
     arrivals = [start + moment for moment in sorted(moments)]
     heapq.heapify(arrivals)
     while arrivals or pending:
@@ -83,7 +83,7 @@ def test_the_gravest_are_told_in_full() -> None:
 @pytest.mark.fault("H2")
 def test_a_receiver_that_asks_for_a_rest_gets_it() -> None:
     clock = Clock()
-    bucket = Bucket(5, 1.0, clock)
+    bucket = Bucket(5, 1.0, runtime=ClockedRuntime(clock, steady=True))
     bucket.rest(30)
     assert not bucket.take() and bucket.wait() == 30
     clock.now += 30
