@@ -194,9 +194,9 @@ class LedgerClient:
             self._all_read_at = -_REREAD_ALL
 
     def _remove_missing(self, rows: list[LedgerFact]) -> None:
-        """Remove from memory the facts that are not in ``rows``, all facts that the server has now.
+        """Remove from memory the facts that the server no longer has.
 
-        Of too many ``rows``, the oldest are removed as well.
+        ``rows``: all facts that it has now; if they are too many, the oldest are removed as well.
         """
         current = {_key(fact) for fact in sorted(rows, key=lambda fact: fact.at)[-_MAX_FACTS:]}
         for kind, of_kind in self._facts.items():

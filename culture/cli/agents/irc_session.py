@@ -194,7 +194,7 @@ async def suggest_target(transport: IRCTransport, target: str) -> str:
 
 
 def unreachable_reason() -> str | None:
-    """Return why the server cannot be reached and what to type; None if it can be reached."""
+    """Return, as text, why the server cannot be reached and what to type; None if it can be."""
     server = server_address()
     if accepts((server.host, server.port)):
         held = holder(server)
