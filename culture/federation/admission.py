@@ -124,7 +124,7 @@ class Admission:
         if present is not None:
             self._check_present(present, link)
         self._check_name(link)
-        self._mesh.greeters.discard(peer)
+        self._mesh.greeters.pop(peer, None)
         self._mesh.links[link.peer] = peer
         self._mesh.dialler.problems.pop(link.peer, None)
         peer.decided.set()

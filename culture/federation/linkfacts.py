@@ -50,7 +50,7 @@ class LinkFacts:
         links = {short_name(fold(entry["name"])): entry for entry in figures}
         for name, entry in links.items():
             self._say(name, self._value(name, entry))
-        for name in self._told.keys() - links.keys():
+        for name in [name for name in self._told if name not in links]:
             self._say(name, {"state": _REMOVED, "since": self._now()})
             del self._told[name]
             self._stood.discard(name)
@@ -64,9 +64,9 @@ class LinkFacts:
 
     def _ask(self) -> None:
         """Measure the way: a PING with our mark, which comes back with the PONG."""
-        peers, now = set(self._mesh.links.values()), self._host.monotonic()
+        peers, now = dict.fromkeys(self._mesh.links.values()), self._host.monotonic()
         for known in (self._asked, self._trips):
-            for gone in known.keys() - peers:
+            for gone in known.keys() - peers.keys():
                 del known[gone]
         for peer in peers:
             is_due = now - self._asked.get(peer, -_PAUSE) >= _PAUSE

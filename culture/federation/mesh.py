@@ -57,7 +57,7 @@ class Mesh(Skill):
         self.own = host.config.short_name
         self.links: dict[str, Peer] = {}
         """The peers that are linked, by the first label of their names."""
-        self.greeters: set[Peer] = set()
+        self.greeters: dict[Peer, None] = {}
         """Those that have not shown who they are."""
         self.known: dict[str, Known] = {}
         self.is_applying = False
@@ -210,7 +210,7 @@ class Mesh(Skill):
         """A connection that is a link, or wants to be."""
         peer = Peer(self, connection, self.host.dirty, self.lost, settings)
         peer.after = self._after
-        self.greeters.add(peer)
+        self.greeters[peer] = None
         return peer
 
     def _after(self, peer: Peer) -> None:
@@ -226,7 +226,7 @@ class Mesh(Skill):
 
     def lost(self, peer: Peer, reason: str) -> None:
         """A link is gone: so are those who can only be reached over it."""
-        self.greeters.discard(peer)
+        self.greeters.pop(peer, None)
         link = peer.link
         link.stage = Stage.CLOSED
         peer.decided.set()

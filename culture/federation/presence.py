@@ -44,7 +44,7 @@ class Presence:
         self._heard = Heard()
         self.is_unclear = False
         """Was a channel renamed elsewhere since all were told who is here?"""
-        self._disputes: set[str] = set()
+        self._disputes: dict[str, None] = {}
         """The servers that renamed a channel which was not renamed here."""
         self._disputed = float("-inf")
         """When everybody was last told so."""
@@ -155,14 +155,14 @@ class Presence:
 
     def dispute(self, event: ChannelRenamed) -> None:
         """A channel was renamed elsewhere and is not here: its members are where their own servers say."""
-        self._disputes.add(event.id.origin)
+        self._disputes[event.id.origin] = None
 
     def _settle_disputes(self) -> None:
         """Tell the others where those are who were not moved here, and ask where those are who were.
 
         Not for each channel at once: who has no say here could have everybody told much by little.
         """
-        disputes, self._disputes, self._disputed = self._disputes, set(), self._host.monotonic()
+        disputes, self._disputes, self._disputed = self._disputes, {}, self._host.monotonic()
         self.is_unclear = False
         for peer in self._mesh.live():
             others = [name for name, known in self._mesh.known.items() if peer.link.peer not in (name, known.via)]

@@ -23,7 +23,7 @@ class Throttle:
         self._mesh = mesh
         self._host = host
         self._buckets: dict[Peer, tuple[TokenBucket, int]] = {}
-        self._paused: set[Peer] = set()
+        self._paused: dict[Peer, None] = {}
 
     def note(self, peer: Peer) -> None:
         """The peer has said something."""
@@ -31,7 +31,7 @@ class Throttle:
             peer.connection.pause()
             if not self._paused:
                 self._host.start(self._resume())
-            self._paused.add(peer)
+            self._paused[peer] = None
 
     def is_paused(self, peer: Peer) -> bool:
         """Is it not read at present? Then it cannot be heard either."""
@@ -40,7 +40,7 @@ class Throttle:
     def forget(self, peer: Peer) -> None:
         """It is gone."""
         self._buckets.pop(peer, None)
-        self._paused.discard(peer)
+        self._paused.pop(peer, None)
 
     def _is_too_fast(self, peer: Peer) -> bool:
         now = self._host.monotonic()
@@ -58,6 +58,6 @@ class Throttle:
             with self._host.turn():
                 for peer in list(self._paused):
                     if not self._is_too_fast(peer) and not self._is_behind():
-                        self._paused.discard(peer)
+                        self._paused.pop(peer, None)
                         peer.connection.last_active = self._host.monotonic()
                         peer.connection.resume()

@@ -37,8 +37,8 @@ class Intake:
         self._further: dict[str, list[Further]] = {}
         """By the ids of messages that are not on disk yet: what is to be said of them after that."""
         self._readers: dict[asyncio.Future[None], int] = {}
-        self._slowed: set[Session] = set()
-        host.when_gone(self._slowed.discard)
+        self._slowed: dict[Session, None] = {}
+        host.when_gone(lambda session: self._slowed.pop(session, None))
 
     def keep(self, item: Item) -> None:
         """Have it written."""
@@ -116,7 +116,7 @@ class Intake:
         if self._writer.waiting <= self._slow_from:
             return  # it has caught up meanwhile, and may have nothing more to tell
         session.connection.pause()
-        self._slowed.add(session)
+        self._slowed[session] = None
 
     def _speed_up(self) -> None:
         for session in self._slowed:
