@@ -4,10 +4,11 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
+
+from culture.runtime import REAL, Runtime
 
 _GROUP = 500
 _PASSING = (sqlite3.OperationalError, OSError)  # a full disk, somebody else's lock: it may pass
@@ -48,6 +49,7 @@ class Keeping(Generic[Fact, File]):
         failed: Callable[[BaseException], None],
         again: float = AGAIN,
         before: Callable[[], None] = lambda: None,
+        runtime: Runtime = REAL,
     ) -> None:
         self._what = what
         self._most = most
@@ -64,7 +66,7 @@ class Keeping(Generic[Fact, File]):
         """The file is there, or never will be."""
         self._news, self._end = asyncio.Event(), asyncio.Event()
         self._settled: list[tuple[int, asyncio.Future[None]]] = []
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="keeping")
+        self._thread = runtime.pool(1, "keeping")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:

@@ -2,9 +2,9 @@
 
 import os
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
+from culture.runtime import REAL, Runtime
 from culture.skills.audit.entries import Entry, line
 
 NAME = "audit.jsonl"
@@ -16,10 +16,11 @@ class AuditFile:
     A full file is renamed, and the oldest are deleted if there are more than ``keep``.
     """
 
-    def __init__(self, folder: Path, size: int, keep: int) -> None:
+    def __init__(self, folder: Path, size: int, keep: int, runtime: Runtime = REAL) -> None:
         self._folder = folder
         self._size = size
         self._keep = keep
+        self._runtime = runtime
         self._file = -1
 
     def write(self, entries: Sequence[Entry]) -> None:
@@ -38,7 +39,7 @@ class AuditFile:
             written = 0
             while written < len(data):
                 written += os.write(self._file, data[written:])
-            os.fsync(self._file)
+            self._runtime.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, before)  # all or none
             raise
@@ -58,8 +59,8 @@ class AuditFile:
 
     def _rotate(self) -> None:
         self.close()
-        while (rotated := self._folder / f"audit-{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}.jsonl").exists():
-            pass
+        while (rotated := self._folder / f"audit-{self._runtime.utc():%Y%m%dT%H%M%S.%fZ}.jsonl").exists():
+            self._runtime.sleep(1e-6)
         (self._folder / NAME).rename(rotated)
         for old in sorted(self._folder.glob("audit-*.jsonl"))[: -self._keep]:
             old.unlink()

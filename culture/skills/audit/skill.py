@@ -38,8 +38,11 @@ class Audit(Skill):
         self._network = host.network
         self._all = settings.messages == "all"
         self._facts = Facts()
-        file = partial(AuditFile, settings.folder or host.folder, settings.size, settings.files)
-        self._writer = AuditWriter("lines of the audit", MOST, file, host.tell_operators, host.failed)
+        folder = settings.folder or host.folder
+        file = partial(AuditFile, folder, settings.size, settings.files, runtime=host.runtime)
+        self._writer = AuditWriter(
+            "lines of the audit", MOST, file, host.tell_operators, host.failed, runtime=host.runtime
+        )
 
     async def start(self) -> None:
         """Create the audit folder and start the writer thread."""

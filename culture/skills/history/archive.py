@@ -2,9 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from typing import TypeVar
 
+from culture.runtime import REAL, Runtime
 from culture.skills.history.intake import Intake
 from culture.skills.history.store import Store, Unavailable
 
@@ -19,12 +20,12 @@ Result = TypeVar("Result")
 class Archive:
     """Asks the store. What is quickly told never waits behind a search, nor either behind what tidies up."""
 
-    def __init__(self, store: Store, intake: Intake) -> None:
+    def __init__(self, store: Store, intake: Intake, runtime: Runtime = REAL) -> None:
         self.store = store
         self._intake = intake
-        self._readers = ThreadPoolExecutor(_THREADS, thread_name_prefix="history-reader")
-        self._searchers = ThreadPoolExecutor(_THREADS, thread_name_prefix="history-searcher")
-        self._keepers = ThreadPoolExecutor(1, thread_name_prefix="history-keeper")
+        self._readers = runtime.pool(_THREADS, "history-reader")
+        self._searchers = runtime.pool(_THREADS, "history-searcher")
+        self._keepers = runtime.pool(1, "history-keeper")
         self._searches = 0
 
     async def read(self, ask: Callable[[Store], Result]) -> Result:
@@ -53,7 +54,7 @@ class Archive:
         """Do what nobody waits for, and may take long."""
         return await self._run(self._keepers, act)
 
-    async def _run(self, threads: ThreadPoolExecutor, ask: Callable[[Store], Result]) -> Result:
+    async def _run(self, threads: Executor, ask: Callable[[Store], Result]) -> Result:
         return await asyncio.get_running_loop().run_in_executor(threads, ask, self.store)
 
     def close(self) -> None:

@@ -1,6 +1,5 @@
 """What happened before, as a client shall get it now."""
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
@@ -8,7 +7,7 @@ from culture.protocol.message import Message
 from culture.server.core.encode import wire
 from culture.server.core.ids import MICROSECONDS
 from culture.server.core.labeled_response import tagged
-from culture.server.core.render import render
+from culture.server.core.render import iso_time, render
 from culture.server.core.session import Session
 from culture.skills.history.entry import Entry, event_of
 from culture.skills.history.store import Kept
@@ -40,9 +39,8 @@ def replayed(session: Session, server: str, channel: str, found: Sequence[Kept])
 
 def period_of(first: int, last: int) -> str:
     """From when to when, given in microseconds; a day is named once."""
-    begin, end = (time.gmtime(at // MICROSECONDS) for at in (first, last))
-    day = "" if begin[:3] == end[:3] else "%Y-%m-%d "
-    return f"{time.strftime('from %Y-%m-%d %H:%M:%S', begin)} to {time.strftime(f'{day}%H:%M:%S', end)} UTC"
+    (day, begin), (last_day, end) = (iso_time(at // MICROSECONDS)[:-5].split("T") for at in (first, last))
+    return f"from {day} {begin} to {end if day == last_day else f'{last_day} {end}'} UTC"
 
 
 def enclosed(rows: Iterable[bytes], server: str, kind: str, *params: str) -> Iterator[bytes]:

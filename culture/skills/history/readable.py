@@ -1,6 +1,5 @@
 """History as people read it: notices with the time, who spoke, and what they said."""
 
-import time
 from collections.abc import Iterator, Sequence
 
 from culture.protocol.message import Message
@@ -8,6 +7,7 @@ from culture.protocol.split import room, split_text
 from culture.server.context import Context
 from culture.server.core.encode import wire
 from culture.server.core.ids import MICROSECONDS
+from culture.server.core.render import iso_time
 from culture.skills.history.entry import Entry
 from culture.skills.history.store import Kept
 
@@ -16,7 +16,7 @@ _ACTION = "\x01ACTION "
 
 def timestamp(at: int) -> str:
     """A time in microseconds as HISTORY writes it."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at // MICROSECONDS))
+    return f"{iso_time(at // MICROSECONDS)[:-5]}Z"
 
 
 def readable(ctx: Context, channel: str, found: Sequence[Kept]) -> Iterator[bytes]:
@@ -28,7 +28,7 @@ def readable(ctx: Context, channel: str, found: Sequence[Kept]) -> Iterator[byte
 
 
 def _line(entry: Entry) -> str:
-    when = time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(entry.at // MICROSECONDS))
+    when = iso_time(entry.at // MICROSECONDS)[:-5].replace("T", " ")
     text = entry.text
     if text.startswith(_ACTION):
         return f"[{when}] * {entry.nick} {text.removeprefix(_ACTION).rstrip(chr(1))}"

@@ -43,8 +43,8 @@ class History(Skill):
     def __init__(self, host: Host, settings: skills.HistoryConfig) -> None:
         super().__init__(host, settings)
         self._loop: asyncio.AbstractEventLoop | None = None
-        store = self._store = store_of(settings, host.folder, host.name, host.now)
-        self._writer = Writer(store, settings.pending, self._settle, self._tell)
+        store = self._store = store_of(settings, host.folder, host.name, host.now, runtime=host.runtime)
+        self._writer = Writer(store, settings.pending, self._settle, self._tell, runtime=host.runtime)
         self._writer.failed = self._failed
         self._writer.wrote = self._wrote
         self._writer.before = self._await_links
@@ -53,8 +53,8 @@ class History(Skill):
         host.gauge("history_waiting", "Messages on their way there.", lambda: self._writer.waiting)
         host.counter("history_lost_total", "Messages that found no room.", lambda: self._writer.lost_in_all)
         self._intake = Intake(host, self._writer, settings.pending // 2)
-        self._archive = Archive(store, self._intake)
-        self._semantic = Semantic(store, host.folder, settings.semantic)
+        self._archive = Archive(store, self._intake, runtime=host.runtime)
+        self._semantic = Semantic(store, host.folder, settings.semantic, runtime=host.runtime)
         self._keeper = Keeper(self._archive, settings, host.now, self._semantic.prune)
         access = Access(host)
         older = Older(self._archive, access)

@@ -1,14 +1,14 @@
 """The thread that writes: whatever waits goes to disk in one transaction, again and again."""
 
 import logging
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 
 from culture.protocol.names import fold
+from culture.runtime import REAL, Runtime
 from culture.server.core.ids import MICROSECONDS
 from culture.server.events import Said, nick_of
 from culture.skills.history.entry import Entry, conversation, party, said_entry
@@ -62,17 +62,25 @@ class Writer:
     store is not to be written it keeps trying, and ``is_stuck`` says so.
     """
 
-    def __init__(self, store: Store, most: int, settled: Callable[[], None], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        most: int,
+        settled: Callable[[], None],
+        tell: Callable[[str], None],
+        runtime: Runtime = REAL,
+    ) -> None:
         self._store = store
         self._most = most
         self._settled = settled
         self._tell = tell
+        self._now, self._monotonic, self._sleep = runtime.now, runtime.monotonic, runtime.sleep
         self._waiting: deque[Item] = deque()
-        self._wake = threading.Event()
+        self._wake = runtime.event()
         self._is_idle = False
         self._until: float | None = None  # when to have ended
-        self._thread = threading.Thread(target=self._run, name="history-writer", daemon=True)
-        self.opened = threading.Event()
+        self._thread = runtime.thread(self._run, "history-writer")
+        self.opened = runtime.event()
         self.failed: Callable[[BaseException], None] = lambda error: None
         self.wrote: Callable[[Sequence[Entry | Move]], None] = lambda items: None
         """Called in this thread with what was just written; again where the store was Unavailable to it."""
@@ -103,7 +111,7 @@ class Writer:
 
     def stop(self, patience: float) -> None:
         """Write what is left, within so many seconds."""
-        self._until = time.monotonic() + patience
+        self._until = self._monotonic() + patience
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(patience + 1)
@@ -124,7 +132,7 @@ class Writer:
         self._lost += 1
         self.lost_in_all += 1
         if self._lost == 1:
-            self._lost_since = time.time()
+            self._lost_since = self._now()
             self._tell(f"{self._most} messages wait to be kept; further ones are passed on but lost to the history")
 
     def _run(self) -> None:
@@ -143,7 +151,7 @@ class Writer:
     def _work(self) -> None:
         batch: list[Item] = []
         while self._await_items():
-            time.sleep(_GATHER if len(batch) < _MANY else _GATHER_MANY)
+            self._sleep(_GATHER if len(batch) < _MANY else _GATHER_MANY)
             batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
             if not self._until_done(self.before) or not self._write(batch):
                 log.error("%d messages could not be kept", self.waiting)
@@ -252,16 +260,18 @@ class Writer:
             self._wake.clear()
             self._wake.wait(seconds)
             return True
-        left = self._until - time.monotonic()
+        left = self._until - self._monotonic()
         if left <= 0:
             return False
-        time.sleep(min(seconds, left))
+        self._sleep(min(seconds, left))
         return True
 
     def _note_loss(self) -> None:
         """When there is room again, remember and tell what is missing."""
         if self._lost and self.waiting < self._most:
-            since, until = (int(at * MICROSECONDS) for at in (self._lost_since, time.time()))
+            since, until = (int(at * MICROSECONDS) for at in (self._lost_since, self._now()))
             lost, self._lost = self._lost, 0
             self._until_done(lambda: self._store.note_gap(since, until, lost))
-            self._tell(f"{lost} messages were lost to the history since {time.ctime(self._lost_since)}")
+            self._tell(
+                f"{lost} messages were lost to the history since {datetime.fromtimestamp(self._lost_since).ctime()}"
+            )

@@ -63,7 +63,7 @@ class Ledger(Skill):
 
     def __init__(self, host: Host, settings: Wanted) -> None:
         super().__init__(host, settings)
-        open_store = partial(LedgerStore, host.folder / _FILE)
+        open_store = partial(LedgerStore, host.folder / _FILE, runtime=host.runtime)
         self._keeping = Keeping[Fact, LedgerStore](
             "facts",
             _MAX_WAITING,
@@ -71,6 +71,7 @@ class Ledger(Skill):
             host.tell_operators,
             host.failed,
             before=partial(_await_links, host),
+            runtime=host.runtime,
         )
         host.keeps(self._keeping.mark)
         self._initial_sync = InitialSync(host, self._keeping)

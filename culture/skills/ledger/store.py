@@ -5,6 +5,7 @@ from pathlib import Path
 
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind
+from culture.runtime import REAL, Runtime
 from culture.server.database import open_database, transaction
 from culture.skills.ledger.facts import Fact, FactQuery
 from culture.skills.ledger.schema import STEPS
@@ -22,8 +23,8 @@ _PUT = """
 class LedgerStore:
     """One file, used by one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
-        self._file = open_database(path, STEPS)
+    def __init__(self, path: Path, runtime: Runtime = REAL) -> None:
+        self._file = open_database(path, STEPS, runtime=runtime)
 
     def close(self) -> None:
         """Nothing more is asked of it."""

@@ -1,11 +1,11 @@
 """Append to log files; keep a limited number of failed lines in memory and retry."""
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from culture.lib.files import open_private
+from culture.runtime import REAL, Runtime
 
 ROOM = 8 * 1024 * 1024  # bytes of lines that may wait for the disk
 RETRY = 5.0  # seconds
@@ -56,12 +56,12 @@ class Files:
         report: Callable[[str], None],
         room: int = ROOM,
         retry: float = RETRY,
-        clock: Callable[[], float] = time.monotonic,
+        runtime: Runtime = REAL,
     ) -> None:
         self._report = report
         self._room = room
         self._retry = retry
-        self._clock = clock
+        self._monotonic = runtime.monotonic
         self._waiting: dict[Path, _Waiting] = {}
         self._size = 0
         self._next = 0.0
@@ -72,7 +72,7 @@ class Files:
     @property
     def patience(self) -> float | None:
         """Return the seconds until ``write`` must be called again to retry; None if no line waits."""
-        return max(0.0, self._next - self._clock()) if self._waiting else None
+        return max(0.0, self._next - self._monotonic()) if self._waiting else None
 
     @property
     def waiting(self) -> int:
@@ -84,7 +84,7 @@ class Files:
 
         Those are retried if the pause after the failure is over, or at once with ``now``.
         """
-        if self._waiting and (now or self._clock() >= self._next):
+        if self._waiting and (now or self._monotonic() >= self._next):
             self._retry_waiting()
         fresh: dict[Path, list[bytes]] = {}
         for path, line in lines:
@@ -95,7 +95,7 @@ class Files:
         self._report_state()
 
     def _retry_waiting(self) -> None:
-        self._next = self._clock() + self._retry
+        self._next = self._monotonic() + self._retry
         for path, waiting in list(self._waiting.items()):
             if self._append(path, waiting.all()):
                 self._size -= waiting.size
@@ -106,7 +106,7 @@ class Files:
             append(path, b"".join(lines))
         except OSError as error:
             if not self._waiting:
-                self._next = self._clock() + self._retry
+                self._next = self._monotonic() + self._retry
             self._why = f"{error.filename or path}: {error.strerror}"
             return False
         return True

@@ -1,11 +1,10 @@
 """The log folder as a git repository: commits new lines by running git."""
 
-import time
 from pathlib import Path
-from threading import Lock
 
 from culture.lib.files import private_directory
 from culture.lib.git import Git, GitFailed, isolated
+from culture.runtime import REAL, Runtime
 
 # No detached packing: a commit must leave no process behind.
 _SETTINGS = {"commit.gpgSign": "false", "gc.autoDetach": "false", "init.defaultBranch": "main"}
@@ -14,10 +13,11 @@ _SETTINGS = {"commit.gpgSign": "false", "gc.autoDetach": "false", "init.defaultB
 class LogRepository:
     """The log folder as a git repository; calls block, and one commit runs at a time."""
 
-    def __init__(self, folder: Path, server: str) -> None:
+    def __init__(self, folder: Path, server: str, runtime: Runtime = REAL) -> None:
         self._folder = folder
         self._settings = {**_SETTINGS, "user.name": "culture", "user.email": f"culture@{server}"}
-        self._lock = Lock()
+        self._monotonic = runtime.monotonic
+        self._lock = runtime.lock()
 
     def commit(self, message: str, patience: float, tidy: bool = True) -> bool:
         """Commit all changes within ``patience`` seconds; return False if there are none.
@@ -25,7 +25,7 @@ class LogRepository:
         ``GitFailed`` if git fails or is too slow. ``message``: the commit's text; ``tidy``: let git compact the
         repository, too.
         """
-        until = time.monotonic() + patience
+        until = self._monotonic() + patience
         if not self._lock.acquire(timeout=patience):
             raise GitFailed(("commit",), -1, "the previous commit is still running")
         try:
@@ -54,4 +54,4 @@ class LogRepository:
         """
         environment = isolated(self._folder / ".git", GIT_WORK_TREE=str(self._folder))
         git = Git(self._folder, environment, self._settings, umask=0o077)
-        return git.run(*arguments, patience=max(0.0, until - time.monotonic()))
+        return git.run(*arguments, patience=max(0.0, until - self._monotonic()))

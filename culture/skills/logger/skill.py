@@ -43,12 +43,15 @@ class Logger(Skill):
         self._writer: LogWriter | None = None
         self._writer_idle = asyncio.Event()
         self._writer_idle.set()
-        self._repository = LogRepository(self.folder, host.name) if settings.git else None
+        self._repository = LogRepository(self.folder, host.name, runtime=host.runtime) if settings.git else None
         self._commit_works = True
 
     async def start(self) -> None:
         """Start the writer thread, and regular commits if the setting ``git`` is on."""
-        self._writer = LogWriter(self.folder, self.settings.channels, self.host.tell_operators, self._on_writer_failure)
+        host = self.host
+        self._writer = LogWriter(
+            self.folder, self.settings.channels, host.tell_operators, self._on_writer_failure, runtime=host.runtime
+        )
         if self._repository is not None:
             self.host.start(self._commit_regularly(self._repository))
 

@@ -1,15 +1,15 @@
 """The thread that writes: the server never waits for the disk."""
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from queue import Empty, SimpleQueue
-from threading import Thread
 from typing import Any
 
 from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
+from culture.runtime import REAL, Runtime
 from culture.skills.logger.files import Files, Line
 from culture.skills.logger.format import ChannelLogFormat, Logged, LogLine, moment
 from culture.skills.logger.paths import file_of
@@ -32,25 +32,29 @@ class LogWriter:
         channels: Iterable[str],
         report: Callable[[str], None],
         failed: Callable[[BaseException], None],
+        runtime: Runtime = REAL,
     ) -> None:
         self._folder = folder
         self._only = frozenset(map(fold, channels))
         self._loop = asyncio.get_running_loop()
         self._failed = failed
         self._scribe = ChannelLogFormat()
-        self._batches: SimpleQueue[tuple[list[Noted], Callable[[], None]] | None] = SimpleQueue()
-        self.files = Files(lambda text: self._call(report, text))
+        self._batches: deque[tuple[list[Noted], Callable[[], None]] | None] = deque()
+        self._wake = runtime.event()
+        self.files = Files(lambda text: self._call(report, text), runtime=runtime)
         # A daemon: a disk that hangs for good does not keep the process from its end.
-        self._thread = Thread(target=self._run, name="logger", daemon=True)
+        self._thread = runtime.thread(self._run, "logger")
         self._thread.start()
 
     def write(self, batch: list[Noted], done: Callable[[], None]) -> None:
         """Queue a batch of events for writing; ``done`` is called when that was tried."""
-        self._batches.put((batch, done))
+        self._batches.append((batch, done))
+        self._wake.set()
 
     async def stop(self) -> None:
         """Retry what could not be written, and end the writer thread."""
-        self._batches.put(None)
+        self._batches.append(None)
+        self._wake.set()
         # The thread itself says when it is over; nobody waits in a second one, which would outlive its deadline.
         while self._thread.is_alive():  # noqa: ASYNC110
             await asyncio.sleep(0.01)
@@ -66,10 +70,10 @@ class LogWriter:
             self._call(self._failed, error)
 
     def _next(self) -> tuple[list[Noted], Callable[[], None]] | None:
-        try:
-            return self._batches.get(timeout=self.files.patience)
-        except Empty:
-            return [], _nobody
+        if not self._batches:
+            self._wake.wait(self.files.patience)
+            self._wake.clear()  # before the look: what is queued after it sets the flag again
+        return self._batches.popleft() if self._batches else ([], _nobody)
 
     def _lines(self, batch: list[Noted]) -> Iterator[Line]:
         for event, concerned in batch:

@@ -1,11 +1,11 @@
 """Format links as answer lines: URLS for programs, NOTICE for people."""
 
-import time
 from collections.abc import Iterator
 
 from culture.protocol.message import Message
 from culture.protocol.stream import LINE_LIMIT
 from culture.protocol.vocabulary import ExtensionVerb
+from culture.server.core.render import iso_time
 from culture.skills.urlindex.facts import LinkPage, Shared
 
 _END = "End of results"
@@ -31,7 +31,7 @@ def row(server: str, link: Shared) -> Message:
     ``server``: the source of the line.
     """
     channel, nick, at, times, url, context, msgid = link
-    head = (channel, nick, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at)), str(times))
+    head = (channel, nick, f"{iso_time(at)[:-5]}Z", str(times))
     made = Message(ExtensionVerb.URLS, (*head, url, context), server)
     if len(bytes(made._replace(params=(*head, url, "")))) <= LINE_LIMIT:
         return made
@@ -50,7 +50,7 @@ def notices(server: str, nick: str, channel: str, page: LinkPage) -> Iterator[Me
 
 
 def _notice(server: str, nick: str, link: Shared) -> Message:
-    when = time.strftime("%Y-%m-%d %H:%M", time.gmtime(link.at))
+    when = iso_time(link.at)[:-8].replace("T", " ")
     count = "" if link.times == 1 else f" ({link.times} times)"
     text = f"{when} <{link.nick}> {link.url}{count}"
     if len(bytes(Message("NOTICE", (nick, text), server))) > LINE_LIMIT:

@@ -3,11 +3,11 @@
 import json
 import math
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
 from culture.protocol.names import fold
+from culture.runtime import REAL, Runtime
 from culture.server.database import open_reader
 from culture.skills.urlindex.facts import OPEN, LinkPage, ReadableChannels, Shared
 
@@ -47,9 +47,11 @@ class IndexUnreadable(Exception):
 class LinkReader:
     """Queries the index's SQLite file; safe for several threads."""
 
-    def __init__(self, path: Path, patience: float) -> None:
+    def __init__(self, path: Path, patience: float, runtime: Runtime = REAL) -> None:
         self._path = path
         self._patience = patience
+        self._runtime = runtime
+        self._monotonic = runtime.monotonic
 
     def recent(self, channel: str, since: float | None, most: int) -> LinkPage:
         """Return the latest links of a channel that were shared while it was open.
@@ -70,11 +72,11 @@ class LinkReader:
         return self._find(_SEARCH, {"mine": mine, "hidden": hidden, "term": term.casefold(), "most": most})
 
     def _find(self, query: str, parameters: dict[str, object]) -> LinkPage:
-        until = time.monotonic() + self._patience
+        until = self._monotonic() + self._patience
         links: list[Shared] = []
         try:
-            with closing(open_reader(self._path)) as file:
-                file.set_progress_handler(lambda: time.monotonic() > until, _STEPS)
+            with closing(open_reader(self._path, runtime=self._runtime)) as file:
+                file.set_progress_handler(lambda: self._monotonic() > until, _STEPS)
                 for row in file.execute(query, parameters):
                     links.append(Shared(*row))
         except sqlite3.OperationalError as error:

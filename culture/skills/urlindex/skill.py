@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from contextlib import suppress
 from functools import partial
 
@@ -44,10 +44,10 @@ class UrlIndex(Skill):
         self._rows = settings.rows
         self._access = ChannelAccess(host)
         path = host.folder / _FILE
-        self._open = partial(UrlIndexStore, path, settings.keep)
-        self._reader = LinkReader(path, _PATIENCE)
-        self._readers = ThreadPoolExecutor(_READERS, thread_name_prefix="urlindex-reader")
-        self._searchers = ThreadPoolExecutor(_READERS, thread_name_prefix="urlindex-searcher")
+        self._open = partial(UrlIndexStore, path, settings.keep, runtime=host.runtime)
+        self._reader = LinkReader(path, _PATIENCE, runtime=host.runtime)
+        self._readers = host.runtime.pool(_READERS, "urlindex-reader")
+        self._searchers = host.runtime.pool(_READERS, "urlindex-searcher")
         self._searches = 0
         self._writer: UrlIndexWriter | None = None
 
@@ -57,7 +57,8 @@ class UrlIndex(Skill):
 
     async def start(self) -> None:
         """Open the index's file within five seconds, else keep trying in the background."""
-        writer = self._writer = UrlIndexWriter(self._open, self.host.tell_operators, self.host.failed)
+        host = self.host
+        writer = self._writer = UrlIndexWriter(self._open, host.tell_operators, host.failed, runtime=host.runtime)
         writer.start()
         with suppress(TimeoutError):
             async with asyncio.timeout(_OPEN_TIMEOUT):
@@ -128,7 +129,7 @@ class UrlIndex(Skill):
         else:
             ctx.pull(rows(self.host.name, shown, found))
 
-    async def _run(self, threads: ThreadPoolExecutor, find: Callable[[], LinkPage]) -> LinkPage:
+    async def _run(self, threads: Executor, find: Callable[[], LinkPage]) -> LinkPage:
         """Return the result of the query ``find``, which runs in a thread of ``threads``.
 
         It starts when earlier messages are on disk, or after ``_PATIENCE`` seconds.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from culture.protocol.names import fold
+from culture.runtime import REAL, Runtime
 from culture.server.database import open_database, transaction
 from culture.skills.urlindex.facts import OPEN, Fact, MessageWithLinks, Moved, RedactedMessage
 from culture.skills.urlindex.links import FoundLink, links
@@ -19,9 +20,9 @@ class UrlIndexStore:
     Reading has connections of its own (``culture.skills.urlindex.search``).
     """
 
-    def __init__(self, path: Path, keep: int) -> None:
+    def __init__(self, path: Path, keep: int, runtime: Runtime = REAL) -> None:
         self._keep = keep
-        self._file = open_database(path, STEPS)
+        self._file = open_database(path, STEPS, runtime=runtime)
         self._file.execute("PRAGMA secure_delete=ON")  # what was taken back is not left in a free page
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from culture.runtime import REAL, Runtime
 from culture.skills.keeping import AGAIN, Keeping
 from culture.skills.urlindex.facts import Fact, MessageWithLinks
 from culture.skills.urlindex.store import UrlIndexStore
@@ -19,8 +20,9 @@ class UrlIndexWriter(Keeping[Fact, UrlIndexStore]):
         tell: Callable[[str], None],
         failed: Callable[[BaseException], None],
         again: float = AGAIN,
+        runtime: Runtime = REAL,
     ) -> None:
-        super().__init__("messages with links", MOST, open_store, tell, failed, again)
+        super().__init__("messages with links", MOST, open_store, tell, failed, again, runtime=runtime)
 
     def most_before(self, fact: Fact) -> int:
         """A message has less room than what is said of others."""

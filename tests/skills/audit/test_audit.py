@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from culture.runtime import Runtime
 from culture.server.core.ids import EventId
 from culture.server.events import Noted
 from culture.skills.audit import skill
@@ -102,16 +103,15 @@ def test_a_full_file_is_put_aside_and_a_torn_line_ended(tmp_path: Path) -> None:
 
 
 def test_what_finds_no_room_is_not_there_by_half(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import os
-
-    file = AuditFile(tmp_path, 1000, 2)
+    runtime = Runtime()
+    file = AuditFile(tmp_path, 1000, 2, runtime=runtime)
     file.append([b"one\n"])
 
     def full(fd: int) -> None:
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch, pytest.raises(OSError, match="No space"):
-        patch.setattr(os, "fsync", full)
+        patch.setattr(runtime, "fsync", full)
         file.append([b"two\n", b"three\n"])
     file.append([b"two\n", b"three\n"])
     file.close()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from culture.runtime import Runtime
 from culture.skills.logger.files import Files, append
 from tests.skills.logger.conftest import Disk
 from tests.support.clock import Clock
@@ -23,7 +24,9 @@ class Log:
     def __init__(self, folder: Path, room: int = 1000) -> None:
         self.told: list[str] = []
         self.clock = Clock()
-        self.files = Files(self.told.append, room, 5.0, self.clock)
+        runtime = Runtime()
+        runtime.monotonic = self.clock
+        self.files = Files(self.told.append, room, 5.0, runtime=runtime)
         self.path = folder / "a" / "day.log"
         self.other = folder / "b" / "day.log"
 

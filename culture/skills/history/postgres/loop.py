@@ -1,12 +1,12 @@
 """A loop of the store's own, in a thread: the driver waits there, whoever asks waits here."""
 
 import asyncio
-import threading
 from collections.abc import AsyncGenerator, Coroutine, Iterator
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from culture.runtime import REAL, Runtime, Thread
 from culture.skills.history.store import Unavailable
 
 Result = TypeVar("Result")
@@ -16,17 +16,18 @@ _CLOSED = "the history is closed"
 class Loop:
     """Runs coroutines for other threads, from ``start`` to ``stop``; asked for more, it is Unavailable."""
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, runtime: Runtime = REAL) -> None:
+        self._runtime = runtime
+        self._lock = runtime.lock()
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._thread: Thread | None = None
 
     def start(self) -> None:
         """Begin, if that is still to be done."""
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                self._thread = threading.Thread(target=self._loop.run_forever, name="history-postgres", daemon=True)
+                self._thread = self._runtime.thread(self._loop.run_forever, "history-postgres")
                 self._thread.start()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:

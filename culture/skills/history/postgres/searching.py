@@ -4,9 +4,9 @@ A word that is common is found among the newest messages of the place, one that 
 has no order: all that it finds must be read and sorted. How common a word is, the newest messages tell.
 """
 
-import time
 from collections.abc import AsyncIterator
 
+from culture.runtime import REAL, Runtime
 from culture.skills.history.entry import Sort
 from culture.skills.history.postgres.driver import Connection, Record, asyncpg
 from culture.skills.history.postgres.rows import HIGHEST, Values, allowed, kept, rows_of
@@ -29,12 +29,21 @@ _FLOOR = (
 class Search:
     """One search, on one connection, until a time."""
 
-    def __init__(self, connection: Connection, view: View, query: Query, limit: int, seconds: float) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        view: View,
+        query: Query,
+        limit: int,
+        seconds: float,
+        runtime: Runtime = REAL,
+    ) -> None:
         self._connection = connection
         self._view = view
         self._query = query
         self._limit = limit
-        self._end = time.monotonic() + seconds
+        self._monotonic = runtime.monotonic
+        self._end = self._monotonic() + seconds
         self._milliseconds = max(1, int(seconds * 1000))
         self._found: list[Kept] = []
         self._seen = 0  # messages with the words, whether they fit or not
@@ -96,7 +105,7 @@ class Search:
                 self._found.append(kept(row))
                 if len(self._found) == self._limit:
                     break
-            if time.monotonic() > self._end:
+            if self._monotonic() > self._end:
                 raise TooSlow
 
     async def _rows(self, where: str, values: Values) -> AsyncIterator[Record]:

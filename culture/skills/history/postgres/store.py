@@ -1,10 +1,10 @@
 """The store as a whole: what others ask in their threads, asked of the database in one of its own."""
 
 import contextlib
-import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from culture.runtime import REAL, Runtime
 from culture.skills.history.entry import Entry
 from culture.skills.history.postgres import arrivals, health, reading, upkeep
 from culture.skills.history.postgres.connections import Connections
@@ -26,14 +26,17 @@ Act = Callable[[Connection], Awaitable[Result]]
 class PostgresStore:
     """A Store in a database, at ``postgresql://user@host/database``; servers of other names may use the same one."""
 
-    def __init__(self, url: str, name: str = "", now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, url: str, name: str = "", now: Callable[[], float] | None = None, runtime: Runtime = REAL
+    ) -> None:
+        self._runtime = runtime
         self._connections = Connections(url)
         self._turns = Turns(self._connections)
         self._name = name
         self._writer = 0  # the number of the name
-        self._punctuality = Punctuality(now)
+        self._punctuality = Punctuality(now or runtime.now)
         self._writing = Writing(self._punctuality)
-        self._loop = Loop()
+        self._loop = Loop(runtime=runtime)
 
     def open(self) -> None:
         """Make ready, with a schema as new as this program."""
@@ -95,7 +98,9 @@ class PostgresStore:
 
     def search(self, view: View, query: Query, limit: int, seconds: float) -> list[Kept]:
         """The newest messages that fit, oldest first."""
-        return self._read(lambda connection: Search(connection, view, query, limit, seconds).run())
+        return self._read(
+            lambda connection: Search(connection, view, query, limit, seconds, runtime=self._runtime).run()
+        )
 
     def get(self, view: View, positions: Sequence[int]) -> list[Kept]:
         """Those of these messages that may be seen."""

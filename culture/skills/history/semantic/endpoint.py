@@ -2,8 +2,6 @@
 
 import json
 import ssl
-import threading
-import time
 from collections.abc import Sequence
 from http.client import HTTPException
 from typing import Any
@@ -14,6 +12,7 @@ from culture.config.peer_uid import check_peer
 from culture.config.skills import Embeddings
 from culture.lib.http import HttpAccess, HttpRequest
 from culture.lib.ssrf_guard import HttpTarget
+from culture.runtime import REAL, Runtime
 from culture.skills.history.semantic.embedder import Floats, Indigestible
 from culture.skills.history.store import Unavailable
 
@@ -29,7 +28,8 @@ class Endpoint:
 
     batch = 32
 
-    def __init__(self, settings: Embeddings) -> None:
+    def __init__(self, settings: Embeddings, runtime: Runtime = REAL) -> None:
+        self._monotonic = runtime.monotonic
         self.name = settings.model
         base = settings.url or ""
         self._target = HttpTarget.parse(f"{_service(base)}/embeddings")
@@ -38,19 +38,19 @@ class Endpoint:
         self._access = HttpAccess(
             trust=lambda: trust,
             is_configured=True,
-            check_plain=lambda connection: check_peer(connection, settings.user, _SETTING),
+            check_plain=lambda connection: check_peer(connection, settings.user, _SETTING, runtime=runtime),
         )
         self._timeout = settings.timeout
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if settings.key is not None:
             self._headers["Authorization"] = f"Bearer {settings.key}"
-        self._open: set[HttpRequest] = set()
-        self._turn = threading.Lock()
+        self._open: dict[HttpRequest, None] = {}
+        self._turn = runtime.lock()
         self._is_closed = False
 
     def embed(self, texts: Sequence[str], seconds: float | None = None) -> Floats:
         """One row per text, within the time there is."""
-        end = time.monotonic() + min(self._timeout, self._timeout if seconds is None else seconds)
+        end = self._monotonic() + min(self._timeout, self._timeout if seconds is None else seconds)
         try:
             return _rows(self._ask({"model": self.name, "input": list(texts)}, end), len(texts))
         except TimeoutError as error:
@@ -73,12 +73,12 @@ class Endpoint:
         with self._turn:
             if self._is_closed:
                 raise Unavailable("the search is being stopped")
-            self._open.add(request)
+            self._open[request] = None
         try:
-            answer = request.run(max(0.0, end - time.monotonic()))
+            answer = request.run(max(0.0, end - self._monotonic()))
         finally:
             with self._turn:
-                self._open.discard(request)
+                self._open.pop(request, None)
         if answer.status in _TEXTS_FAULT:
             raise Indigestible(f"the embeddings endpoint answered {answer.status}")
         if answer.status != 200:

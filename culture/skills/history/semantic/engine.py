@@ -1,12 +1,12 @@
 """The parts of the search by meaning that need the extra: the model, the vectors, what is in memory of them."""
 
-import time
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from culture.config.skills import Embeddings
+from culture.runtime import REAL, Runtime
 from culture.skills.history.semantic.embedder import Embedder
 from culture.skills.history.semantic.shelf import Shelf
 from culture.skills.history.semantic.sweep import Model, Sweep
@@ -21,17 +21,19 @@ _MOST = 20_000  # messages looked at for one question
 class Engine:
     """Answers questions, and works through the history in two sweeps: what is new, and everything."""
 
-    def __init__(self, store: Store, path: Path, embedder: Embedder) -> None:
+    def __init__(self, store: Store, path: Path, embedder: Embedder, runtime: Runtime = REAL) -> None:
         self._store = store
+        self._monotonic = runtime.monotonic
         self.embedder = embedder
-        self._vectors = Vectors(path)
+        self._vectors = Vectors(path, runtime=runtime)
         try:
             self._model = Model(embedder, self._vectors)
         except BaseException:
             self._vectors.close()
             raise
         model = self._model
-        self._shelf = Shelf(partial(self._vectors.load, model.number, model.dimension), model.dimension)
+        load = partial(self._vectors.load, model.number, model.dimension)
+        self._shelf = Shelf(load, model.dimension, runtime=runtime)
         self.news = Sweep(store, self._vectors, self._shelf, model)
         self.whole = Sweep(store, self._vectors, self._shelf, model)
 
@@ -69,7 +71,7 @@ class Engine:
 
     def search(self, view: View, text: str, limit: int, seconds: float) -> list[Kept]:
         """What the reader may see, best first."""
-        end = time.monotonic() + seconds
+        end = self._monotonic() + seconds
         question = self._model.codes([text], seconds)[0].astype(np.float32)
         found: list[Kept] = []
         looked_at = 0
@@ -78,7 +80,7 @@ class Engine:
         for positions in self._shelf.get(view.place).ranked(question, position_at(view.since), limit * _LOOKED_AT):
             for start in range(0, len(positions), _AT_ONCE):
                 # The best are shown in any case: whoever asked first has waited for the vectors to be read.
-                if looked_at and time.monotonic() > end:
+                if looked_at and self._monotonic() > end:
                     raise TooSlow
                 found += self._store.get(view, positions[start : start + _AT_ONCE])
                 looked_at += _AT_ONCE
@@ -87,12 +89,12 @@ class Engine:
         return found
 
 
-def make_embedder(settings: Embeddings) -> Embedder:
+def make_embedder(settings: Embeddings, runtime: Runtime = REAL) -> Embedder:
     """The embedder that is configured; what only one of them needs is imported with it."""
     if settings.url is not None:
         from culture.skills.history.semantic.endpoint import Endpoint
 
-        return Endpoint(settings)
+        return Endpoint(settings, runtime=runtime)
     from culture.skills.history.semantic.offline import WordLlama
 
     return WordLlama()

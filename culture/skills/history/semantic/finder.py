@@ -1,10 +1,10 @@
 """The search by meaning, as the rest of the history sees it."""
 
-import time
 from importlib.util import find_spec
 from pathlib import Path
 
 from culture.config.skills import Embeddings
+from culture.runtime import REAL, Runtime
 from culture.skills.history.semantic.news import News
 from culture.skills.history.semantic.worker import Worker
 from culture.skills.history.store import Kept, Store, Unavailable, View
@@ -17,10 +17,11 @@ SWITCHED_OFF = "it is switched off here (history.semantic.enabled)"
 class Semantic:
     """Finds messages by meaning; a thread of its own makes the vectors, and no method but ``search`` takes long."""
 
-    def __init__(self, store: Store, folder: Path, settings: Embeddings) -> None:
+    def __init__(self, store: Store, folder: Path, settings: Embeddings, runtime: Runtime = REAL) -> None:
         self._why_not = _why_not(settings)
-        self._news = News()
-        self._worker = Worker(store, folder / FILE, settings, self._news)
+        self._monotonic = runtime.monotonic
+        self._news = News(runtime=runtime)
+        self._worker = Worker(store, folder / FILE, settings, self._news, runtime=runtime)
 
     @property
     def why_not(self) -> str | None:
@@ -58,11 +59,11 @@ class Semantic:
 
     def search(self, view: View, text: str, limit: int, seconds: float) -> list[Kept]:
         """What is nearest in meaning, best first, as far as the reader may see it."""
-        end = time.monotonic() + seconds
+        end = self._monotonic() + seconds
         if self._why_not is not None:
             raise Unavailable(self._why_not)
         engine = self._worker.engine(seconds)
-        return engine.search(view, text, limit, max(end - time.monotonic(), 0.0))
+        return engine.search(view, text, limit, max(end - self._monotonic(), 0.0))
 
 
 def _why_not(settings: Embeddings) -> str | None:

@@ -1,10 +1,10 @@
 """What the thread that makes vectors is told by others."""
 
-import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from culture.runtime import REAL, Runtime
 from culture.skills.history.store import position_at
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ _MOST_ORDERS = 10_000
 class News:
     """Where something new is, and what has changed otherwise; told from any thread, in no time."""
 
-    def __init__(self) -> None:
-        self._turn = threading.Lock()
+    def __init__(self, runtime: Runtime = REAL) -> None:
+        self._turn = runtime.lock()
         self._orders: deque[Order] = deque()
         self._is_noted = False
         self._after: int | None = None
-        self.wake = threading.Event()
-        self.settled = threading.Event()
+        self.wake = runtime.event()
+        self.settled = runtime.event()
         """Nothing is left to do."""
 
     def note(self, at: int | None) -> None:

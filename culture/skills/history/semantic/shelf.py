@@ -1,6 +1,5 @@
 """The vectors that are asked about, in memory: by channel, those last asked for, up to so many bytes."""
 
-import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
@@ -8,6 +7,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from culture.runtime import REAL, Runtime
 from culture.skills.history.semantic.codes import Codes, unit
 from culture.skills.history.semantic.embedder import Floats
 
@@ -108,12 +108,19 @@ class Snapshot:
 class Shelf:
     """Channels by when they were last asked about; used from any thread."""
 
-    def __init__(self, load: Load, dimension: int, most_bytes: int = MOST_BYTES, most_rows: int = MOST_ROWS) -> None:
+    def __init__(
+        self,
+        load: Load,
+        dimension: int,
+        most_bytes: int = MOST_BYTES,
+        most_rows: int = MOST_ROWS,
+        runtime: Runtime = REAL,
+    ) -> None:
         self._load = load
         self._most_bytes = most_bytes
         self._most_rows = max(1, min(most_rows, most_bytes // (dimension + _BESIDE)))
         self._places: OrderedDict[str, Rows] = OrderedDict()
-        self._turn = threading.Lock()
+        self._turn = runtime.lock()
 
     def __contains__(self, place: str) -> bool:
         return place in self._places

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from culture.runtime import REAL, Runtime
 from culture.server.database import Step, TooNew, open_database, open_reader
 from culture.skills.history.semantic.codes import Codes
 from culture.skills.history.sqlite.errors import translated
@@ -46,10 +47,11 @@ class Row(NamedTuple):
 class Vectors:
     """The file; everything but ``load`` is called from one thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, runtime: Runtime = REAL) -> None:
         self._path = path
+        self._runtime = runtime
         with translated():
-            self._connection = _opened(path)
+            self._connection = _opened(path, runtime=runtime)
 
     def close(self) -> None:
         """Let go of the file."""
@@ -102,7 +104,7 @@ class Vectors:
 
     def load(self, model: int, dimension: int, place: str, most: int) -> tuple[NDArray[np.int64], Codes]:
         """The newest vectors of a place with their positions, newest first; called from any thread."""
-        with translated(), closing(open_reader(self._path)) as reader:
+        with translated(), closing(open_reader(self._path, runtime=self._runtime)) as reader:
             rows = reader.execute(
                 "SELECT position, vector FROM vectors WHERE place = ? AND model = ? AND length(vector) = ?"
                 " ORDER BY position DESC LIMIT ?",
@@ -117,22 +119,22 @@ def packed(codes: Codes) -> Sequence[bytes]:
     return [row.tobytes() if row.any() else b"" for row in codes]
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _opened(path: Path, runtime: Runtime) -> sqlite3.Connection:
     """The file; one that cannot be read is made anew, since everything in it can be."""
     try:
-        connection = _connected(path)
+        connection = _connected(path, runtime=runtime)
     except sqlite3.OperationalError:
         raise
     except (sqlite3.DatabaseError, TooNew) as error:
         log.warning("%s cannot be used and is made anew: %s", path, error)
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
-        connection = _connected(path)
+        connection = _connected(path, runtime=runtime)
     return connection
 
 
-def _connected(path: Path) -> sqlite3.Connection:
-    connection = open_database(path, STEPS)
+def _connected(path: Path, runtime: Runtime) -> sqlite3.Connection:
+    connection = open_database(path, STEPS, runtime=runtime)
     connection.execute("PRAGMA synchronous=NORMAL")  # what a power cut takes is made again
     connection.execute("PRAGMA secure_delete=ON")
     return connection

@@ -1,13 +1,12 @@
 """The thread that makes vectors: as fast as it may, again and again where something is in the way."""
 
 import logging
-import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from culture.config.skills import Embeddings
+from culture.runtime import REAL, Runtime
 from culture.skills.history.semantic.news import News
 from culture.skills.history.semantic.pace import Pace
 from culture.skills.history.store import Store, Unavailable
@@ -27,18 +26,20 @@ _PAUSES = (1.0, 2.0, 5.0, 15.0, 60.0)
 class Worker:
     """Loads the model, catches up with the history, then follows the news."""
 
-    def __init__(self, store: Store, path: Path, settings: Embeddings, news: News) -> None:
+    def __init__(self, store: Store, path: Path, settings: Embeddings, news: News, runtime: Runtime = REAL) -> None:
         self._store = store
         self._path = path
         self._settings = settings
         self._news = news
+        self._runtime = runtime
+        self._monotonic = runtime.monotonic
         self._engine: Engine | None = None
-        self._is_tried = threading.Event()
+        self._is_tried = runtime.event()
         self._trouble = _LOADING
         self._failures = 0
-        self._stopping = threading.Event()
+        self._stopping = runtime.event()
         self._close: Callable[[], None] = lambda: None
-        self._thread = threading.Thread(target=self._run, name="history-semantic", daemon=True)
+        self._thread = runtime.thread(self._run, "history-semantic")
         self.broken: str | None = None
 
     def start(self) -> None:
@@ -82,11 +83,11 @@ class Worker:
         # Both need the extra, and take their time.
         from culture.skills.history.semantic.engine import Engine, make_embedder
 
-        embedder = make_embedder(self._settings)
+        embedder = make_embedder(self._settings, runtime=self._runtime)
         self._close = embedder.close
         while not self._stopping.is_set():
             try:
-                engine = Engine(self._store, self._path, embedder)
+                engine = Engine(self._store, self._path, embedder, runtime=self._runtime)
             except Unavailable as error:
                 self._trouble = str(error)
                 self._is_tried.set()
@@ -97,12 +98,12 @@ class Worker:
         return None
 
     def _work(self, engine: "Engine") -> None:
-        pace = Pace()
-        walk_at = time.monotonic()
+        pace = Pace(runtime=self._runtime)
+        walk_at = self._monotonic()
         while not self._stopping.is_set():
-            if time.monotonic() >= walk_at:
+            if self._monotonic() >= walk_at:
                 engine.whole.begin(-1)
-                walk_at = time.monotonic() + _AGAIN
+                walk_at = self._monotonic() + _AGAIN
             try:
                 self._news.apply(engine)
                 is_more = engine.step()
@@ -114,7 +115,7 @@ class Worker:
                 self._stopping.wait(pace.rest())
                 continue
             self._news.settle()
-            self._news.wake.wait(max(walk_at - time.monotonic(), 0.0))
+            self._news.wake.wait(max(walk_at - self._monotonic(), 0.0))
             self._stopping.wait(_GATHER)
 
     def _pause(self, error: Unavailable) -> None:

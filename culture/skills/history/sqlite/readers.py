@@ -1,10 +1,10 @@
 """Connections that read: as many as are reading at the same time, whichever threads they are."""
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from culture.runtime import REAL, Runtime
 from culture.server.database import open_reader
 from culture.skills.history.sqlite.reading import Reading
 from culture.skills.history.store import Unavailable
@@ -13,10 +13,11 @@ from culture.skills.history.store import Unavailable
 class Readers:
     """Lends them. One that is lent when all are closed is closed when it comes back."""
 
-    def __init__(self, path: Path, check: Callable[[], None]) -> None:
+    def __init__(self, path: Path, check: Callable[[], None], runtime: Runtime = REAL) -> None:
         self._path = path
         self._check = check
-        self._lock = threading.Lock()
+        self._runtime = runtime
+        self._lock = runtime.lock()
         self._idle: list[Reading] = []
         self._generation = 0
         self._is_open = False
@@ -45,7 +46,7 @@ class Readers:
             reading = self._idle.pop() if self._idle else None
         if reading is None:
             self._check()  # another file in its place has nothing to do with what is next to it
-            reading = Reading(open_reader(self._path))
+            reading = Reading(open_reader(self._path, runtime=self._runtime), runtime=self._runtime)
         try:
             reading.connection.execute("BEGIN")
             yield reading

@@ -1,11 +1,11 @@
 """Reading the history's file: pages, single messages, conversations."""
 
 import sqlite3
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from culture.runtime import REAL, Runtime
 from culture.skills.history.entry import Entry, Sort, split_msgid
 from culture.skills.history.sqlite import rows
 from culture.skills.history.store import TIES, Kept, Talk, View, position_at, time_of
@@ -32,14 +32,16 @@ _CONVERSATIONS = (
 class Reading:
     """What one connection is asked."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, runtime: Runtime = REAL) -> None:
         self.connection = connection
+        self._monotonic = runtime.monotonic
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
         """Give up (interrupted) what takes longer."""
-        end = time.monotonic() + seconds
-        self.connection.set_progress_handler(lambda: time.monotonic() > end, _LOOK)
+        monotonic = self._monotonic
+        end = monotonic() + seconds
+        self.connection.set_progress_handler(lambda: monotonic() > end, _LOOK)
         try:
             yield
         finally:

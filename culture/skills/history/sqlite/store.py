@@ -1,13 +1,12 @@
 """The store as a whole: one connection writes, others read."""
 
 import sqlite3
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from culture.runtime import REAL, Runtime
 from culture.server.database import Database, open_database, open_reader, transaction
 from culture.skills.history.entry import Entry
 from culture.skills.history.punctuality import Punctuality
@@ -30,18 +29,19 @@ Result = TypeVar("Result")
 class SQLiteStore:
     """A Store in a file."""
 
-    def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, path: Path, now: Callable[[], float] | None = None, runtime: Runtime = REAL) -> None:
         self.path = path
-        self._punctuality = Punctuality(now)
+        self._runtime = runtime
+        self._punctuality = Punctuality(now or runtime.now)
         self._connection: Database | None = None
         self._writing: Writing | None = None
-        self._turn = threading.Lock()
-        self._readers = Readers(path, self._check)
+        self._turn = runtime.lock()
+        self._readers = Readers(path, self._check, runtime=runtime)
 
     def open(self) -> None:
         """Make ready, with a schema as new as this program."""
         with self._turn, translated():
-            self._connection = open_database(self.path, STEPS)
+            self._connection = open_database(self.path, STEPS, runtime=self._runtime)
             self._connection.execute(f"PRAGMA cache_size=-{_CACHE * 1024}")
             self._connection.execute("PRAGMA secure_delete=FAST")  # what was taken back is not left in the file
             self._punctuality.open(arrivals.last(self._connection))
@@ -95,13 +95,14 @@ class SQLiteStore:
         places = self._read(lambda reading: upkeep.places(reading.connection, place))
         removed = 0
         while places:
-            begun = time.monotonic()
+            begun = self._runtime.monotonic()
             with self._transaction() as (connection, _):
                 some = changes.remove(connection, places, position_at(before), _REMOVED_AT_ONCE)
             removed += some
             if some < _REMOVED_AT_ONCE:
                 break
-            time.sleep(time.monotonic() - begun)  # whoever else wants to write gets as much time
+            # Whoever else wants to write gets as much time.
+            self._runtime.sleep(self._runtime.monotonic() - begun)
         return removed
 
     def note_gap(self, since: int, until: int, lost: int) -> None:
@@ -172,12 +173,12 @@ class SQLiteStore:
 
     def everything(self, place: str | None = None) -> Iterator[Kept]:
         """All entries of a place or of all places, oldest first, as they are when the first is asked for."""
-        with translated(), closing(open_reader(self.path)) as connection:
+        with translated(), closing(open_reader(self.path, runtime=self._runtime)) as connection:
             yield from upkeep.everything(connection, place)
 
     def verify(self) -> Iterator[str]:
         """Look through everything; each problem found."""
-        with translated(), closing(open_reader(self.path)) as connection:
+        with translated(), closing(open_reader(self.path, runtime=self._runtime)) as connection:
             yield from upkeep.verify(connection)
 
     def _read(self, ask: Callable[[Reading], Result]) -> Result:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culture.runtime import Runtime
 from culture.skills.history.semantic.codes import Codes, coded
 from culture.skills.history.semantic.embedder import Floats
 from culture.skills.history.semantic.pace import Pace
@@ -115,9 +116,11 @@ def test_what_nobody_asked_for_is_not_loaded() -> None:
     assert places.loaded == []
 
 
-def test_a_busy_server_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    clocks = iter([(0.0, 0.0, 0.0), (1.0, 0.1, 0.1), (2.0, 1.2, 0.2)])
-    monkeypatch.setattr("culture.skills.history.semantic.pace._clocks", lambda: next(clocks))
-    pace = Pace()
+def test_a_busy_server_is_left_alone() -> None:
+    runtime = Runtime()
+    runtime.monotonic = iter([0.0, 1.0, 2.0]).__next__
+    runtime.process_time = iter([0.0, 0.1, 1.2]).__next__
+    runtime.thread_time = iter([0.0, 0.1, 0.2]).__next__
+    pace = Pace(runtime=runtime)
     assert pace.rest() == pytest.approx(0.1), "half of the time"
     assert pace.rest() == pytest.approx(1.9), "a twentieth"
