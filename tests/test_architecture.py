@@ -392,6 +392,7 @@ def test_a_sleep_is_found(source: str, seconds: list[float | None]) -> None:
 # Packages that take clock, chance, threads, databases and sockets from `culture.runtime`: these can be simulated.
 ON_THE_RUNTIME: tuple[str, ...] = (
     "culture/clients/shared/",
+    "culture/federation/",
     "culture/server/",
     "culture/skills/",
     "culture/transport/",

@@ -11,6 +11,7 @@ from culture.config.links import LinkConfig, check_links
 from culture.config.model import ServerConfig
 from culture.config.values import Misfit
 from culture.lib.files import read_private, replace_file, write_lock
+from culture.runtime import REAL, Runtime
 
 _LOOKED_LIKE = {"links", "unlinked"}
 
@@ -50,8 +51,9 @@ def parsed(path: Path, data: bytes) -> Entries:
 class Book:
     """A file that the command line writes and the server looks at."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, runtime: Runtime = REAL) -> None:
         self.path = path
+        self._runtime = runtime
 
     def read(self) -> Entries:
         """What is written there."""
@@ -60,13 +62,13 @@ class Book:
 
     def change(self, change: Callable[[Entries], Entries]) -> Entries:
         """Write what ``change`` makes of it; whoever is interrupted leaves one or the other."""
-        with write_lock(self.path):
+        with write_lock(self.path, runtime=self._runtime):
             entries = change(self.read())
             said = {
                 "links": [link.model_dump(mode="json", exclude_none=True) for link in entries.links.values()],
                 "unlinked": sorted(entries.unlinked),
             }
-            replace_file(self.path, json.dumps(said, indent=1).encode())
+            replace_file(self.path, json.dumps(said, indent=1).encode(), runtime=self._runtime)
         return entries
 
 

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import os
-import random
 import socket
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -14,6 +13,7 @@ from culture.config.peer_uid import PortHeld, check_peer
 from culture.federation import certificate
 from culture.federation.trust import has_authority
 from culture.lib.backoff import Backoff, delay
+from culture.runtime import REAL, Runtime
 from culture.server.errors import StartError
 from culture.server.skill import Host
 
@@ -38,10 +38,10 @@ TOO_MANY = "Too many failed attempts"
 class Call:
     """The wish for one link: whoever dials goes on as long as it is the present one."""
 
-    def __init__(self) -> None:
+    def __init__(self, runtime: Runtime = REAL) -> None:
         self.now = asyncio.Event()
         """Set when there is a reason not to wait any longer."""
-        self.backoff = Backoff(_FIRST, _LONGEST, jitter=_JITTER)
+        self.backoff = Backoff(_FIRST, _LONGEST, jitter=_JITTER, random=runtime.chance.random)
         self.falls = 0
         """How often in a row the link fell soon after it stood."""
         self.shows_old = False
@@ -68,7 +68,7 @@ class Dialler:
         if settings.endpoint is None:
             self._drop_call(name)
         elif name not in self._calls:
-            self._calls[name] = Call()
+            self._calls[name] = Call(runtime=self._host.runtime)
             self._host.start(self._keep_linked(name, self._calls[name]))
         else:
             self._hurry(self._calls[name])
@@ -141,7 +141,8 @@ class Dialler:
             return
         call.falls = call.falls + 1 if self._host.monotonic() - began < _STEADY else 0
         if call.falls > 1:
-            await self._wait(call, delay(call.falls, _FIRST, _FALLEN, _JITTER, random.random()))
+            chance = self._host.runtime.chance.random()
+            await self._wait(call, delay(call.falls, _FIRST, _FALLEN, _JITTER, chance))
 
     async def _try(self, name: str, call: Call) -> None:
         """Dial once; where nothing comes of it, wait."""
@@ -221,12 +222,12 @@ class Dialler:
         loop = asyncio.get_running_loop()
         failure: OSError = OSError("no address")
         for family, kind, number, _, address in await loop.getaddrinfo(*settings.endpoint, type=socket.SOCK_STREAM):
-            sock = socket.socket(family, kind, number)
+            sock = self._host.runtime.new_socket(family, kind, number)
             try:
                 sock.setblocking(False)
                 await loop.sock_connect(sock, address)
                 if not settings.encrypted:
-                    check_peer(sock, settings.user, _SETTING)
+                    check_peer(sock, settings.user, _SETTING, runtime=self._host.runtime)
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return sock
             except BaseException as error:

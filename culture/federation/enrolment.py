@@ -1,7 +1,6 @@
 """ENROL: a machine that was invited becomes a link, once for each key."""
 
 import logging
-import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -53,9 +52,10 @@ class Enrolment:
 
     def _redeem(self, name: str, key: str, secret: str, shown: str | None) -> str | Failed:
         """In a thread: the name that is linked from now on."""
-        invitations = Invitations(path_of(self._host.config))
+        runtime = self._host.runtime
+        invitations, now = Invitations(path_of(self._host.config), runtime=runtime), runtime.now()
         try:
-            invitations.redeem("machine", key, name, time.time(), partial(self._write, name, secret, shown))
+            invitations.redeem("machine", key, name, now, partial(self._write, name, secret, shown))
         except NotInvited as why:
             return Failed("ENROL", "INVALID_KEY" if why.is_guess else "NOT_INVITED", text=str(why))
         except (ValidationError, Misfit) as wrong:
@@ -81,7 +81,7 @@ class Enrolment:
             book.check(config, book.merged(config.links, changed).values())
             return changed
 
-        Book(book.path_of(config)).change(added)
+        Book(book.path_of(config), runtime=self._host.runtime).change(added)
 
     def _answer(self, ctx: Context, outcome: str | Failed) -> None:
         if isinstance(outcome, Failed):

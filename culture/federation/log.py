@@ -3,11 +3,8 @@
 import asyncio
 import logging
 import sqlite3
-import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -28,6 +25,7 @@ from culture.federation.logfile import (
     taken_back,
 )
 from culture.federation.seen import Seen
+from culture.runtime import REAL, Runtime
 from culture.server.core.ids import EventId
 
 log = logging.getLogger(__name__)
@@ -55,24 +53,28 @@ class EventLog:
     transaction.
     """
 
-    def __init__(self, path: Path, settled: Callable[[], None], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self, path: Path, settled: Callable[[], None], tell: Callable[[str], None], runtime: Runtime = REAL
+    ) -> None:
         self._path = path
+        self._runtime = runtime
+        self._monotonic, self._sleep = runtime.monotonic, runtime.sleep
         self._settled = settled
         self._tell = tell
         self._last_batch = 0
         self._waiting: deque[Change] = deque()
         self._bytes = self._written_bytes = 0
         self._unkept: Lost | None = None
-        self._wake = threading.Event()
+        self._wake = runtime.event()
         self._stopping = False
         self._is_idle = False
         self._stuck_since: float | None = None
         self._is_told = False
         self._has_failed = False
         self._until = 0.0  # when to end though something is left
-        self._thread = threading.Thread(target=self._run, name="federation-log", daemon=True)
-        self._readers = ThreadPoolExecutor(1, thread_name_prefix="federation-reader")
-        self._reader = LogReader(path)
+        self._thread = runtime.thread(self._run, "federation-log")
+        self._readers = runtime.pool(1, "federation-reader")
+        self._reader = LogReader(path, runtime=runtime)
         self.failed: Callable[[BaseException], None] = lambda error: None
         """Called in the writer's thread with what ends it."""
         self.is_kept: Callable[[], bool] = lambda: True
@@ -97,7 +99,7 @@ class EventLog:
 
     def open(self, epoch: str = "", caps: str = "") -> None:
         """Read what is known; blocks. ``caps``: what this server can read of its peers' logs."""
-        self._file = LogFile(self._path)
+        self._file = LogFile(self._path, runtime=self._runtime)
         try:
             state = self._file.begin(epoch, caps)
             for origin, line, floor in state.floors:
@@ -121,7 +123,7 @@ class EventLog:
 
     def close(self, patience: float) -> None:
         """Write what is left, within so many seconds, half of which for a file that cannot be written; blocks."""
-        self._until = time.monotonic() + patience / 2
+        self._until = self._monotonic() + patience / 2
         self._stopping = True
         self._wake.set()
         if self._thread.is_alive():
@@ -246,7 +248,7 @@ class EventLog:
     async def prune(self, before: float) -> int:
         """Let go of what is older; how many that were."""
         self._file.check()  # else a new one would be made in its place
-        return await asyncio.to_thread(prune, self._path, before)
+        return await asyncio.to_thread(prune, self._path, before, self._runtime)
 
     async def _ask(self, question: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._readers, question)
@@ -257,11 +259,11 @@ class EventLog:
         False where that takes longer than so many seconds, or the log has ended without them: then nobody may keep any
         of it either. Nobody waits for a log that has failed, with which the links are gone.
         """
-        wanted, until = self.taken, time.monotonic() + patience
+        wanted, until = self.taken, self._monotonic() + patience
         while self.written < wanted and self._thread.is_alive():
-            if time.monotonic() >= until:
+            if self._monotonic() >= until:
                 return False
-            time.sleep(_GATHER)
+            self._sleep(_GATHER)
         return self.written >= wanted or self._has_failed
 
     def _put(self, change: Change) -> None:
@@ -274,16 +276,16 @@ class EventLog:
     def _run(self) -> None:
         try:
             while self._await_changes():
-                time.sleep(_GATHER if self._last_batch < _MANY else _GATHER_MANY)
+                self._sleep(_GATHER if self._last_batch < _MANY else _GATHER_MANY)
                 while not self.write_some():
-                    if self._stopping and time.monotonic() >= self._until:
+                    if self._stopping and self._monotonic() >= self._until:
                         log.error("%d changes of the federation's log could not be written", self.waiting)
                         return
-                    time.sleep(_RETRY)
+                    self._sleep(_RETRY)
             self._settle_all()
         except BaseException as error:
             log.exception("the federation's log cannot go on")
-            self._stuck_since = time.monotonic()  # for good: nobody is to wait for us
+            self._stuck_since = self._monotonic()  # for good: nobody is to wait for us
             self._has_failed = True
             self.failed(error)
         finally:
@@ -291,9 +293,9 @@ class EventLog:
 
     def _settle_all(self) -> None:
         """Nothing need be told again, where all who keep messages have them; they end at the same time as we do."""
-        until = time.monotonic() + _OTHERS
-        while not self.is_kept() and time.monotonic() < until:
-            time.sleep(_GATHER)
+        until = self._monotonic() + _OTHERS
+        while not self.is_kept() and self._monotonic() < until:
+            self._sleep(_GATHER)
         if self.is_kept():
             with suppress(sqlite3.Error, OSError):
                 self._file.write([Settled(self.position)])
@@ -334,7 +336,7 @@ class EventLog:
         return True
 
     def _note_trouble(self, error: Exception) -> None:
-        now = time.monotonic()
+        now = self._monotonic()
         if self._stuck_since is None:
             self._stuck_since = now
         if not self._is_told and now - self._stuck_since >= _PATIENCE:

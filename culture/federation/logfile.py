@@ -1,8 +1,6 @@
 """The file of the log: what is in it, and each change and question as one transaction of SQLite."""
 
-import secrets
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
@@ -11,6 +9,7 @@ from typing import Any, NamedTuple
 
 from culture.federation.codec.fields import read_stamp
 from culture.protocol.message import Message
+from culture.runtime import REAL, Runtime
 from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.database import Step, open_database, open_reader, pieces, transaction
 
@@ -120,8 +119,9 @@ class State(NamedTuple):
 class LogFile:
     """Writes; for one thread at a time."""
 
-    def __init__(self, path: Path) -> None:
-        self._connection = open_database(path, STEPS)
+    def __init__(self, path: Path, runtime: Runtime = REAL) -> None:
+        self._runtime = runtime
+        self._connection = open_database(path, STEPS, runtime=runtime)
         self._connection.execute("PRAGMA secure_delete=FAST")  # what was taken back is not left in the file
         self._numbers: dict[tuple[str, str], int] = {}
 
@@ -146,7 +146,7 @@ class LogFile:
             facts = dict(connection.execute("SELECT name, value FROM facts").fetchall())
             is_older = not set(caps.split(",")) <= set(facts.get("caps", "").split(",")) | {""}
             is_same = facts.get("epoch") == epoch and not is_older
-            id = facts["log"] if is_same and "log" in facts else secrets.token_hex(8)
+            id = facts["log"] if is_same and "log" in facts else self._runtime.token_hex(8)
             last = max(
                 int(facts.get("reserved", "0")),
                 self._number("SELECT max(position) FROM entries"),
@@ -267,8 +267,9 @@ _COLUMNS = "position, channel, data"
 class LogReader:
     """Reads beside whoever writes; opened when first asked."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, runtime: Runtime = REAL) -> None:
         self._path = path
+        self._runtime = runtime
         self._opened: sqlite3.Connection | None = None
 
     def close(self) -> None:
@@ -294,18 +295,18 @@ class LogReader:
 
     def _ask(self, question: str, *values: object) -> Iterator[Any]:
         if self._opened is None:
-            self._opened = open_reader(self._path)
+            self._opened = open_reader(self._path, runtime=self._runtime)
         return iter(self._opened.execute(question, values).fetchall())
 
 
-def prune(path: Path, before: float) -> int:
+def prune(path: Path, before: float, runtime: Runtime = REAL) -> int:
     """Let go of the messages that are older; how many those were. Others write in between."""
-    connection = open_database(path, STEPS, busy=10.0)
+    connection = open_database(path, STEPS, busy=10.0, runtime=runtime)
     try:
         gone = 0
         while some := _prune_some(connection, int(before * MICROSECONDS)):
             gone += some
-            time.sleep(0)
+            runtime.sleep(0)
         return gone
     finally:
         connection.close()

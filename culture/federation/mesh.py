@@ -2,7 +2,6 @@
 
 import asyncio
 import sqlite3
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -80,7 +79,7 @@ class Mesh(Skill):
         self.link_facts = LinkFacts(self, host)
         self.views = Views(self, host)
         self.throttle = Throttle(self, host)
-        self.log = EventLog(host.folder / "log.db", self.backfill.settled, host.tell_operators)
+        self.log = EventLog(host.folder / "log.db", self.backfill.settled, host.tell_operators, runtime=host.runtime)
         self.log.failed = host.failed
 
     def places(self) -> Iterable[object]:
@@ -141,7 +140,7 @@ class Mesh(Skill):
 
     def _look_after(self, peer: Peer) -> None:
         silent = self.host.monotonic() - peer.connection.last_active
-        if peer in self.greeters and time.time() - peer.since > self.settings.timeout:
+        if peer in self.greeters and self.host.runtime.now() - peer.since > self.settings.timeout:
             peer.link.end("No greeting")
         elif self.throttle.is_paused(peer):
             return
@@ -208,7 +207,7 @@ class Mesh(Skill):
 
     def adopt(self, connection: ClientConnection, settings: LinkSettings | None) -> Peer:
         """A connection that is a link, or wants to be."""
-        peer = Peer(self, connection, self.host.dirty, self.lost, settings)
+        peer = Peer(self, connection, self.host.dirty, self.lost, settings, runtime=self.host.runtime)
         peer.after = self._after
         self.greeters[peer] = None
         return peer

@@ -59,7 +59,7 @@ class Messages:
         self._mesh = mesh
         self._host = host
         self._network = host.network
-        self._seal = Seal(host.folder / "seal.key")
+        self._seal = Seal(host.folder / "seal.key", runtime=host.runtime)
         self._doubts = Doubts(2 * mesh.settings.timeout)
         self._taken_back: dict[str, None] = {}
         """The last messages that were taken back: some of them before they came."""

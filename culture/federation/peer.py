@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 
 from culture.config.links import LinkConfig as Settings
@@ -10,6 +9,7 @@ from culture.federation.core import Core
 from culture.federation.link import Link
 from culture.protocol.message import ProtocolError
 from culture.protocol.stream import LineBuffer
+from culture.runtime import REAL, Runtime
 from culture.server.net.connection import ClientConnection
 from culture.server.net.poller import Flushable
 
@@ -30,6 +30,7 @@ class Peer:
         dirty: list[Flushable],
         lost: Callable[["Peer", str], None],
         settings: Settings | None = None,
+        runtime: Runtime = REAL,
     ) -> None:
         self.connection = connection
         connection.read_size = _READ_SIZE
@@ -46,7 +47,7 @@ class Peer:
         self.decided = asyncio.Event()
         """Set once the link stands, or has ended."""
         self.asked = False
-        self.since = time.time()
+        self.since = runtime.now()
         self.received = self.sent = 0
 
     def receive(self, data: bytes) -> None:

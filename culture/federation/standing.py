@@ -24,7 +24,7 @@ class Standing:
     def __init__(self, mesh: "Mesh", host: Host) -> None:
         self._mesh = mesh
         self._host = host
-        self._book = Book(book.path_of(host.config))
+        self._book = Book(book.path_of(host.config), runtime=host.runtime)
         self._stamp: FileStamp | None = None
         self._entries: Entries = book.NOTHING
         self._configured: tuple[Settings, ...] | None = None

@@ -92,4 +92,4 @@ class Status:
         return int(now - samples[0][0]) if samples else 0
 
     def _replace(self, data: bytes) -> None:
-        replace_file(self._path, data, durable=False)
+        replace_file(self._path, data, durable=False, runtime=self._host.runtime)

@@ -1,10 +1,11 @@
-"""What the skills take from the runtime they are given, and not from the machine."""
+"""What the skills and the links take from the runtime they are given, and not from the machine."""
 
 from collections.abc import Callable
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
+from culture.config.links import LinkConfig
 from culture.config.skills import LoggerConfig
 from culture.runtime import Runtime, Thread
 from culture.server.ircd import IRCd
@@ -34,12 +35,15 @@ class Noted(Runtime):
 
 async def test_threads_and_databases_come_from_the_runtime(tmp_path: Path) -> None:
     runtime = Noted()
-    config = config_for(tmp_path, logger=LoggerConfig(enabled=True, folder=tmp_path / "log"))
+    link = LinkConfig(name="thor", secret="s" * 32)
+    config = config_for(tmp_path, logger=LoggerConfig(enabled=True, folder=tmp_path / "log"), links=(link,))
     async with IRCd(config, runtime=runtime).running() as ircd, registered(ircd.port, "spark-ori") as ori:
         await ori.join("#a")
         await ori.ask("PRIVMSG #a :see https://example.org/")
-    assert runtime.databases >= {"history.db", "ledger.db", "links.db"}
+    assert runtime.databases >= {"history.db", "ledger.db", "links.db", "log.db"}
     assert runtime.threads >= {
+        "federation-log",
+        "federation-reader",
         "history-keeper",
         "history-reader",
         "history-searcher",
