@@ -273,7 +273,10 @@ _JSON_NAMES = {
 
 
 def _simple(value: Any) -> Any:
-    """Return a value in which everything is of a type that JSON has."""
+    """Return ``value`` as it appears in ``--json``: times and other objects as text.
+
+    Names of fields are replaced by those of ``_JSON_NAMES``; lists and dicts are converted with their contents.
+    """
     if isinstance(value, datetime):
         return value.isoformat()
     if isinstance(value, dict):

@@ -76,7 +76,10 @@ class Budget:
         return bool(self._context.store.state.parked & {TEAM, member.task_id or ""})
 
     async def pause_if_parked(self, member: TeamMember) -> None:
-        """Pause a member, as after a restart of its daemon, if its task's or team's budget is spent."""
+        """Pause a member if the budget of its task or team is spent.
+
+        A daemon that restarted has to be told again.
+        """
         async with self._lock:
             if self.is_parked(member):
                 await self._order(member, "pause")

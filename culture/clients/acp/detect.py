@@ -12,7 +12,7 @@ SDK = "acp"
 
 
 def found() -> tuple[Found, ...]:
-    """Return the known ACP programs on PATH.
+    """Return one entry for each known ACP program on PATH, with version and login.
 
     If none is installed, the only entry says how to install the default program.
     """

@@ -37,7 +37,10 @@ BUNDLED = Path("_bundled/claude")
 
 
 def found() -> tuple[Found, ...]:
-    """Return the Claude Code program that the SDK contains or finds, with version and login."""
+    """Return one entry: the Claude Code program, its version, and whether it is logged in.
+
+    If the SDK or the program is missing, the entry says how to install it.
+    """
     there = program()
     if there is None:
         return (Found(PROGRAM, remedy=installing("claude")),)

@@ -32,7 +32,10 @@ ELSEWHERE = {"cli_auth_credentials_store", "profile", "openai_base_url"}
 
 
 def found() -> tuple[Found, ...]:
-    """Return the program in the Codex package, with its version and login."""
+    """Return one entry: the Codex program, its version, and whether it is logged in.
+
+    If its Python package is missing, the entry says how to install it.
+    """
     version = package_version(PACKAGE)
     if version is None:
         return (Found(PROGRAM, remedy=installing("codex")),)

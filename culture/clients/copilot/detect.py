@@ -32,9 +32,9 @@ _LOGGED_IN = re.compile(r'"last_?logged_?in_?user"\s*:\s*["{]', re.IGNORECASE)
 
 
 def found() -> tuple[Found, ...]:
-    """Return the Copilot CLI found on this machine, with its version and login.
+    """Return one entry: the Copilot CLI found, its version, and whether it is logged in.
 
-    If the CLI or its SDK is missing, the result says how to install it.
+    If the CLI or its SDK is missing, the entry says how to install it.
     """
     if package_version(SDK) is None:
         return (Found(PROGRAM, remedy=installing("copilot")),)

@@ -5,5 +5,5 @@ from culture.clients.shared.programs import Found, Login
 
 
 def found() -> tuple[Found, ...]:
-    """Return the scripted agent, with culture's version; it needs no login."""
+    """Return one entry: the scripted agent, which is a part of culture and needs no login."""
     return (Found("culture", __version__, Login.NOT_NEEDED),)

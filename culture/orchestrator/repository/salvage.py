@@ -138,9 +138,10 @@ async def _git_dir_in(project: Path, worktree: Path) -> Path | None:
 
 
 async def _staged(worktree: Path, head: str | None, commit: str) -> list[str]:
-    """Return a new commit of the staged content; an empty list if that is committed already.
+    """Commit the staged content and return the new commit's id, the only one in the list.
 
-    ``head``: the parent of the new commit. The content of ``commit`` and its last ancestors counts as committed.
+    The list is empty if that content is committed already, in ``commit`` or its last ancestors, or the index has a
+    conflict. ``head``: the parent of the new commit.
     """
     try:
         tree = (await git(worktree, "write-tree")).strip()

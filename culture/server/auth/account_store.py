@@ -97,7 +97,7 @@ class AccountStore:
         return self._now.certificates.get(certificate.lower())
 
     def owner_of(self, nick: str) -> Account | None:
-        """Return the account that owns a nick, by its name or its nicks; None if nobody does.
+        """Return the account that owns a nick, as its name or one of its nicks; None if no account does.
 
         A revoked account still owns its nicks.
         """

@@ -89,9 +89,10 @@ class RecentMessages:
             del self._traces[target]
 
     def is_by(self, trace: Trace, user: User) -> bool:
-        """Return whether this user wrote the message: has its account, or had its nick since then.
+        """Return whether this user wrote the message with this trace.
 
-        The author's nick alone proves nothing: another user may have it now.
+        The user must be logged in to the author's account, or have been connected with the author's nick ever since
+        the message (changes of the nick are followed). An equal nick alone proves nothing: another user may have it.
         """
         if trace.account is not None and trace.account == user.account:
             return True
