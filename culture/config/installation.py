@@ -110,7 +110,7 @@ class Installation:
         return shlex.join((self.python, "-m", "pip", "install", *words))
 
     def _requirement(self, extras: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return this copy as pip's arguments: its checkout, origin's URL, or name in the index."""
+        """Return pip's arguments that name this copy: its checkout, its URL, or its name in the index."""
         if self.checkout is not None:
             return "--editable", f"{self.checkout}{_marked(extras)}"
         return (f"{DISTRIBUTION}{_marked(extras)}{f' @ {self.origin}' if self.origin else ''}",)

@@ -346,7 +346,7 @@ def _issued_tokens(config: ServerConfig, accounts: AccountStore, *, runtime: Run
 
 
 def _trusted_uids(config: ServerConfig) -> set[int]:
-    """Return the uids with any number of connections: root, our own, those of ``local_users``."""
+    """Return the uids whose connections are not limited: root, our own, those of ``local_users``."""
     return {0, os.getuid(), *uids_of(config.local_users)}
 
 

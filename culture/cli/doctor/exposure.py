@@ -151,9 +151,9 @@ def _by_links(inventory: Inventory, server: LocalServer) -> Iterator[str]:
 
 
 def _by_the_bridge() -> Iterator[str]:
-    """Yield a phrase with the nicks of the bridge's valid tokens, a way to reach agents.
+    """Yield one phrase for the bridge as a way to reach agents: it names the valid tokens' nicks.
 
-    Nothing is yielded if there are no tokens.
+    Nothing is yielded if no token is valid.
     """
     try:
         tokens = access.BridgeAccess().grants()
