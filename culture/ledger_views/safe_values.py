@@ -30,9 +30,10 @@ def text(value: Mapping[str, Any], name: str, longest: int = LONGEST) -> str:
 
 
 def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return a field of a fact, a list, as at most 20 lines of text without control characters.
+    """Return the texts in a field of a fact that is a list, without control characters.
 
-    ``value``: the fact's value. ``name``: the field. Empty if the field is no list.
+    At most 20 texts of one line each; empty ones are left out. ``value``: the fact's value. ``name``: the field. The
+    result is empty if the field is no list.
     """
     raw = value.get(name)
     if not isinstance(raw, list):
@@ -42,9 +43,10 @@ def words(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
 
 
 def lines(value: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return a field of a fact, a list of lines, without control characters; at most 200 lines.
+    """Return the lines in a field of a fact that is a list, without control characters.
 
-    ``value``: the fact's value. ``name``: the field. Indentation is kept. Empty if the field is no list.
+    At most 200 lines, with their indentation. ``value``: the fact's value. ``name``: the field. The result is empty
+    if the field is no list.
     """
     raw = value.get(name)
     if not isinstance(raw, list):

@@ -86,7 +86,10 @@ class Heartbeat:
         self._spoke.set()
 
     async def run(self) -> None:
-        """Check all members at each heartbeat, and those who wrote soon afterwards, until cancelled."""
+        """Check all members at each heartbeat, and each author of a message soon after it.
+
+        Runs until it is cancelled.
+        """
         while True:
             if self._clock() >= self._due:
                 try:

@@ -181,7 +181,10 @@ class Walloped(NamedTuple):
 
 
 class Linked(NamedTuple):
-    """A server is reachable over ``hops`` links, the first to ``via``; kept from other servers."""
+    """A server is reachable over ``hops`` links, the first to ``via``.
+
+    An event for this server only, not sent to others.
+    """
 
     id: EventId
     name: str

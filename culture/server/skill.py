@@ -50,7 +50,10 @@ def hook(*kinds: type) -> Callable[[F], F]:
 
 
 def repeatable(function: F) -> F:
-    """Mark a hook that recognises events it had: after a crash they are sent to it again."""
+    """Mark a hook that recognises events it has handled before, and return it.
+
+    After a crash such events are sent to it again.
+    """
     setattr(function, REPEATABLE, True)
     return function
 

@@ -250,9 +250,10 @@ class ClaudeRunner(QueuedRunner):
             self._effort = level
 
     async def _measure(self, live: ClaudeSession, result: ResultMessage, collected: ClaudeAnswer) -> float | None:
-        """Return how much of the context window is in use, in %; unchanged after a failed turn.
+        """Return how much of the context window is in use, in %; None if unknown.
 
-        ``live``: the session to ask; ``result``: the end of the turn; ``collected``: its output and usage.
+        After a failed turn it is the earlier value. ``live``: the session to ask; ``result``: the end of the turn;
+        ``collected``: its output and usage.
         """
         if not failure(result):
             self._fullness = collected.fullness(result)

@@ -34,9 +34,10 @@ DEATH_PATIENCE = 2.0
 
 
 class ClaudeSession:
-    """A connected Claude Code process; its messages are read all the time.
+    """A connected Claude Code process; its messages are read all the time, so its death is noticed.
 
-    So its death is noticed at once.
+    ``heard`` is called with each message; ``lost`` with the exit code; ``itself`` at the start (None) and with the
+    result of a turn that Claude Code began itself, and returns whether that may go on.
     """
 
     def __init__(
@@ -50,7 +51,6 @@ class ClaudeSession:
         self._heard = heard
         self._lost = lost
         self._itself = itself
-        """Called at the begin (None) and with the result of an unasked turn; returns whether it may go on."""
         self._own_turn = False
         self._result: asyncio.Future[ResultMessage] | None = None
         self._joined: ResultMessage | None = None

@@ -34,9 +34,10 @@ class AppServerError(Exception):
 
 
 class AppServer:
-    """A running Codex app server; its messages are read all the time.
+    """A running Codex app server; its messages are read all the time, so its death is noticed.
 
-    So its death is noticed at once.
+    ``heard`` is called with each notification; ``asked`` with each request, to which it returns the response;
+    ``lost`` with the exit code.
     """
 
     def __init__(

@@ -60,11 +60,17 @@ class Logins:
         self._new_accounts = SlidingWindow()
 
     def check(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run slow work with a password (0.2 s of hashing) in a thread; few run at the same time."""
+        """Run slow work with a password (0.2 s of hashing) in a thread, and return its result.
+
+        The pool has few threads; further work waits.
+        """
         return self._passwords.run(run)
 
     def look(self, run: Callable[[], Outcome]) -> Awaitable[Outcome]:
-        """Run a lookup of local processes in a thread of a pool separate from the password checks."""
+        """Run a lookup of local processes in a thread, and return its result.
+
+        It waits for no password check: the pool is another.
+        """
         return self._processes.run(run)
 
     async def try_password(

@@ -90,7 +90,7 @@ class TlsLayer:
         return data + piece
 
     def close(self) -> None:
-        """Send close_notify, by which the other side knows that no data was cut off."""
+        """Put close_notify into ``outgoing``: it tells the other side that no data was cut off."""
         try:
             if self._is_open:
                 self._engine.shutdown()

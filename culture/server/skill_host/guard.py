@@ -123,7 +123,7 @@ class _Guarded(Context):
 
 
 class _Raised(NamedTuple):
-    """An error that is passed on in place of a result, and raised there."""
+    """An error in place of a result; the code that takes the result raises it."""
 
     error: Exception
 

@@ -32,7 +32,10 @@ class EventNotices:
         self._router.show_in(away, [each for each in others if each.wants & Flavour.AWAY_NOTIFY])
 
     def _invited(self, event: Invited) -> None:
-        """Send an invitation also to the members who may invite, for clients with invite-notify."""
+        """Send an invitation also to the channel's members who may invite, by invite-notify.
+
+        Only sessions with this capability get it.
+        """
         channel = self._network.channel(event.channel)
         if channel is None:
             return

@@ -40,9 +40,10 @@ class ApprovalVerdict(NamedTuple):
 
 
 async def verdict_on(host: Host, agent: User, fields: Mapping[str, Any]) -> ApprovalVerdict:
-    """Check the message that a closed question names as its answer against the question's fact.
+    """Return whether the message that a closed question names as its answer is what the fact says.
 
-    ``fields``: those of the fact, published by ``agent``.
+    It must be stored, addressed to ``agent``, and of the person whom the fact names. ``fields``: those of the
+    question's fact, published by ``agent``.
     """
     msgid = fields.get("answer")
     if not isinstance(msgid, str) or not msgid:

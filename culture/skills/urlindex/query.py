@@ -45,7 +45,10 @@ def read(params: Sequence[str], limit: int) -> RecentLinks | LinkSearch:
 
 
 def number(text: str, limit: int) -> int:
-    """Return a number of links from 1 to ``limit``; ``Failed`` if the text is no such number."""
+    """Return how many links the text asks for, at most ``limit``.
+
+    Raises ``Failed`` if the text is no positive whole number.
+    """
     if not (text.isascii() and text.isdigit()) or not text.strip("0"):
         urls = ExtensionVerb.URLS
         hint = f"{urls} #channel [how many], {urls} {SEARCH} :words, or {urls} [how many]"
