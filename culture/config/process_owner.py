@@ -43,7 +43,7 @@ def own_agent() -> str | None:
 def agent_of(pid: int) -> str | None:
     """Return the nick of the agent for which a process or one of its ancestors was started.
 
-    None for a person's process.
+    None for a person's process; ``SOME_AGENT`` if it is an agent's, or could be one, and its nick cannot be read.
     """
     for _ in range(_WALKS):
         try:
@@ -100,7 +100,8 @@ class _Moved(Exception):
 def _walk(pid: int) -> str | None:
     """Return the agent's nick in the environment of a process or its nearest ancestor with one.
 
-    None if none has a nick, up to the first process that cannot be read. Raises _Moved if a process ends meanwhile.
+    None if none has a nick, up to the first process that cannot be read; ``SOME_AGENT`` below a daemon or after too
+    many ancestors. Raises _Moved if a process ends meanwhile.
     """
     child = 0
     for _ in range(_DEEPEST):

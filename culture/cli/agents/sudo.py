@@ -54,7 +54,8 @@ def other_user(agent: AgentConfig) -> pwd.struct_passwd | None:
 def run_as(user: pwd.struct_passwd, module: str, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
     """Run one of our Python modules as another user; return its exit code and output.
 
-    ``words``: arguments of the module. ``stdin``: text for its standard input.
+    ``words``: arguments of the module. ``stdin``: text for its standard input. WrongUser is raised if that user may not
+    run Python, or the module takes too long.
     """
     try:
         return subprocess.run(

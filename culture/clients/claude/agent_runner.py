@@ -128,7 +128,7 @@ class ClaudeRunner(QueuedRunner):
         )
 
     async def interrupt(self) -> None:
-        """Interrupt Claude Code's running turn, if there is one; returns when it has ended."""
+        """Interrupt Claude Code's turn, if any; return when it has ended, or after a timeout."""
         if self._live is not None:
             await self._live.interrupt()
 

@@ -118,7 +118,7 @@ class CodexRunner(QueuedRunner):
         return self._turn(ended, collected)
 
     async def interrupt(self) -> None:
-        """Interrupt Codex's running turn, if there is one; returns when it has ended."""
+        """Interrupt Codex's running turn, if any; return when it has ended, or after a timeout."""
         if self._conversation is not None:
             await self._conversation.interrupt()
 

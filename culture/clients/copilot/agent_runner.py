@@ -119,7 +119,7 @@ class CopilotRunner(QueuedRunner):
         return self._turn(collected)
 
     async def interrupt(self) -> None:
-        """Interrupt Copilot's running turn, if there is one; returns when it has ended."""
+        """Interrupt Copilot's running turn, if any; return when it has ended, or after a timeout."""
         if self._talk is not None:
             await self._talk.interrupt()
 

@@ -230,7 +230,10 @@ async def _ignored(worktree: Path) -> list[str]:
 
 
 def repositories_in(worktree: Path) -> list[Path]:
-    """Return the paths of git repositories inside the worktree: a commit cannot hold them."""
+    """Return the git repositories inside the worktree, as paths relative to it.
+
+    A commit cannot hold their contents.
+    """
     repositories = []
     for folder, folders, files in os.walk(worktree):
         at = Path(folder)

@@ -123,8 +123,8 @@ class ReceiptRelay:
     def _sender(self, ctx: Context, trace: Trace, is_recent: bool) -> str | None:
         """Return the present nick of a message's sender, or None if the sender is unknown.
 
-        ``trace``: the author as recorded. Of a message that is no longer in memory (not ``is_recent``), the user of
-        that nick must have the sender's account.
+        ``trace``: the author as recorded. If changes of the nick are not known, as for a message that is no longer in
+        memory (not ``is_recent``), a user who has the nick now counts only with the sender's account.
         """
         nick = nick_of(trace.source)
         now = ctx.parts.recent.nick_now(trace) if is_recent else None
