@@ -47,7 +47,7 @@ def test_what_tells_nothing_of_the_behaviour_is_left_as_it_is(line: str) -> None
 def test_a_change_knows_the_function_around_it() -> None:
     source = "LIMIT = 2\n\n\nclass Door:\n    @cached\n    def open(self):\n        return not self.shut\n"
     (change,) = mutations("a.py", source)
-    assert (change.function, change.first_line, change.line) == ("Door.open", 5, 7)
+    assert (change.function, change.line) == ("Door.open", 7)
     assert change.id == "a.py:7: not -> "
 
 
@@ -64,20 +64,20 @@ def test_each_package_gives_as_many_and_a_seed_chooses_them() -> None:
     assert {"clients.shared", "clients.backends", "federation", "protocol"} <= {*packages}
 
 
-def _mutation(path: str = "culture/lib/git.py", first: int = 10) -> Mutation:
-    return Mutation(path, 12, 0, 1, "not", "", "Git.run", first)
+def _mutation(path: str = "culture/lib/git.py", function: str = "Git.run") -> Mutation:
+    return Mutation(path, 12, 0, 1, "not", "", function)
 
 
 def _coverage(tmp_path: Path) -> Coverage:
-    wide = [(("culture/lib/files.py", line), {"tests/cli/test_up.py::test_up"}) for line in range(9)]
+    wide = [(("culture/lib/files.py", f"work{number}"), {"tests/cli/test_up.py::test_up"}) for number in range(9)]
     coverage = Coverage(
         {
-            ("culture/lib/git.py", 10): {
+            ("culture/lib/git.py", "Git.run"): {
                 "tests/lib/test_git.py::test_run",
                 "tests/cli/test_up.py::test_up",
                 "tests/wiki/test_pages.py::test_page",
             },
-            ("culture/lib/git.py", 90): {"tests/lib/test_git.py::test_end"},
+            ("culture/lib/git.py", "Git.end"): {"tests/lib/test_git.py::test_end"},
             **dict(wide),
         },
         {
@@ -102,7 +102,7 @@ def test_the_most_specific_tests_of_a_function_are_tried_first(tmp_path: Path) -
 
 
 def test_a_change_outside_of_functions_is_tried_with_the_tests_of_its_module(tmp_path: Path) -> None:
-    assert set(_coverage(tmp_path).tests_for(_mutation(first=0), 2.5)) == {
+    assert set(_coverage(tmp_path).tests_for(_mutation(function=""), 2.5)) == {
         "tests/lib/test_git.py::test_run",
         "tests/lib/test_git.py::test_end",
     }
@@ -111,10 +111,12 @@ def test_a_change_outside_of_functions_is_tried_with_the_tests_of_its_module(tmp
 
 def test_calls_of_tests_that_failed_do_not_count(tmp_path: Path) -> None:
     (tmp_path / "1.outcomes").write_text("a::one\tpassed\t0.5\na::one\tpassed\t0.5\na::two\tfailed\t1.0\n")
-    (tmp_path / "2.calls").write_text("a::one\tculture/a.py\t3\na::two\tculture/a.py\t3\na::one\tcultu")
+    (tmp_path / "2.calls").write_text(
+        "a::one\tculture/a.py\tbegin\na::two\tculture/a.py\tbegin\na::one\tculture/a.py\tbeg"
+    )
     coverage = Coverage.read(tmp_path)
     assert coverage.seconds == {"a::one": 1.0}
-    assert coverage.tests_for(_mutation("culture/a.py", 3), 9) == ["a::one"]
+    assert coverage.tests_for(_mutation("culture/a.py", "begin"), 9) == ["a::one"]
 
 
 def test_what_equals_the_program_counts_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from tools.mutants.operators import Mutation
 
-Function = tuple[str, int]
-"""A function by path and first line."""
+Function = tuple[str, str]
+"""A function by path and qualified name: lines move, so that a recording is good for some time."""
 
 
 class Coverage:
@@ -38,10 +38,10 @@ class Coverage:
         passed = seconds.keys() - failed
         calls: dict[Function, set[str]] = defaultdict(set)
         for file in recording.glob("*.calls"):
-            for line in file.read_text(errors="replace").splitlines():
+            for line in file.read_text(errors="replace").split("\n")[:-1]:  # the last may be cut off
                 words = line.rsplit("\t", 2)
-                if len(words) == 3 and words[0] in passed and words[2].isdigit():  # the last line may be cut off
-                    calls[words[1], int(words[2])].add(words[0])
+                if len(words) == 3 and words[0] in passed:
+                    calls[words[1], words[2]].add(words[0])
         return cls(calls, {test: seconds[test] for test in passed})
 
     @classmethod
@@ -49,14 +49,14 @@ class Coverage:
         """Load what ``save`` wrote."""
         data = json.loads(file.read_text())
         tests = data["tests"]
-        calls = {(path, line): {tests[number] for number in numbers} for path, line, numbers in data["calls"]}
+        calls = {(path, name): {tests[number] for number in numbers} for path, name, numbers in data["calls"]}
         return cls(calls, dict(zip(tests, data["seconds"], strict=True)))
 
     def save(self, file: Path) -> None:
         """Write everything into one file."""
         tests = sorted(self.seconds)
         numbers = {test: number for number, test in enumerate(tests)}
-        calls = [[path, line, sorted(numbers[test] for test in each)] for (path, line), each in self._calls.items()]
+        calls = [[path, name, sorted(numbers[test] for test in each)] for (path, name), each in self._calls.items()]
         file.write_text(json.dumps({"tests": tests, "seconds": [self.seconds[test] for test in tests], "calls": calls}))
 
     def tests_for(self, mutation: Mutation, budget: float) -> list[str]:
@@ -64,8 +64,8 @@ class Coverage:
 
         Without a test that calls the function, or for a change outside of functions, they are those of the module.
         """
-        tests: Iterable[str] = self._calls.get((mutation.path, mutation.first_line), ())
-        if not mutation.first_line or not tests:
+        tests: Iterable[str] = self._calls.get((mutation.path, mutation.function), ())
+        if not mutation.function or not tests:
             tests = self._modules.get(mutation.path, ())
         mirrored = _mirrored(mutation.path)
         ranked = sorted(

@@ -37,9 +37,7 @@ class Mutation:
     old: str
     new: str
     function: str
-    """Qualified name of the innermost function around it, empty at the level of the module."""
-    first_line: int
-    """Line where the function's code begins, decorators included; 0 at the level of the module."""
+    """Qualified name of the innermost function around it, empty outside of functions."""
 
     @property
     def id(self) -> str:
@@ -82,23 +80,22 @@ class _Finder:
 
     def find(self) -> Iterator[Mutation]:
         """Yield the mutations in the order of the source."""
-        yield from self._walk(ast.parse(self._source), "", 0)
+        yield from self._walk(ast.parse(self._source), "", is_in_function=False)
 
-    def _walk(self, node: ast.AST, function: str, first: int) -> Iterator[Mutation]:
+    def _walk(self, node: ast.AST, scope: str, *, is_in_function: bool) -> Iterator[Mutation]:
         for child in ast.iter_child_nodes(node):
             if _is_left_out(node, child):
                 continue
-            name, line = function, first
+            name, is_inside = scope, is_in_function
             if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                name = f"{function}.{child.name}".strip(".")
-                if not isinstance(child, ast.ClassDef):
-                    line = min([child.lineno, *(each.lineno for each in child.decorator_list)])
+                name = f"{scope}.{child.name}".strip(".")
+                is_inside = is_in_function or not isinstance(child, ast.ClassDef)
             for start, end, new in self._changes(child):
                 old = self._source[start:end]
                 number = self._source.count("\n", 0, start) + 1
-                if line or not old.isdigit():
-                    yield Mutation(self._path, number, start, end, old, new, name if line else "", line)
-            yield from self._walk(child, name, line)
+                if is_inside or not old.isdigit():
+                    yield Mutation(self._path, number, start, end, old, new, name if is_inside else "")
+            yield from self._walk(child, name, is_in_function=is_inside)
 
     def _changes(self, node: ast.AST) -> Iterator[tuple[int, int, str]]:
         match node:

@@ -21,7 +21,7 @@ _FOLDER = Path(sys.prefix) / "recording"
 
 
 class _Recorder:
-    """The calls of this process: one line ``test, path, first line`` for the first call of a function by a test."""
+    """The calls of this process: one line ``test, path, function`` for the first call of a function by a test."""
 
     def __init__(self, root: Path) -> None:
         self._prefix = f"{root}/culture/"
@@ -53,7 +53,8 @@ class _Recorder:
             _FOREIGN[key] = code
             return
         if self._test:
-            os.write(self._file, f"{self._test}\t{name[self._skip :]}\t{code.co_firstlineno}\n".encode())
+            function = code.co_qualname.replace(".<locals>", "")
+            os.write(self._file, f"{self._test}\t{name[self._skip :]}\t{function}\n".encode())
 
 
 _FOREIGN: dict[int, object] = {}
