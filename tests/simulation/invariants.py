@@ -1,0 +1,240 @@
+"""What must be true when everything is mended and quiet, each with the promise that it checks.
+
+What was said is read as a client reads it, with CHATHISTORY over a connection of its own: an answer that hides a
+message is as wrong as a message that is lost. Presence is read from the servers' own state, which NAMES and WHO show.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from culture.protocol.names import fold
+from tests.simulation.clients import Person, SaidMessage
+from tests.simulation.workload import MAIN
+
+if TYPE_CHECKING:
+    from tests.simulation.servers import SimServer
+    from tests.simulation.universe import Universe
+
+_PAGE = 200
+_PATIENCE = 60.0
+_SHOWN = 5  # examples in one complaint
+_SETTLED = 2.0
+"""Seconds after which a REDACT is on every disk, if its server has lived on."""
+
+
+class Violation(NamedTuple):
+    """Something that was wrong: the rule, and what was seen."""
+
+    rule: str
+    text: str
+
+
+class Reading:
+    """What one account can read at its server: the main channel, and its conversations."""
+
+    def __init__(self, person: Person, reader: Person) -> None:
+        self.person, self.reader = person, reader
+        self.channel: list[tuple[str, str]] = []
+        """Ids and texts, the oldest first."""
+        self.private: dict[str, dict[str, str]] = {}
+        """By nick, by id."""
+        self.is_done = False
+        self.failure = ""
+
+    async def read(self, others: Iterable[Person]) -> None:
+        """Ask for everything."""
+        try:
+            self.channel = await self._all(MAIN)
+            for other in others:
+                self.private[other.first_nick] = dict(await self._all(other.nick))
+        except Exception as error:
+            self.failure = repr(error)
+        self.is_done = True
+
+    async def _all(self, target: str) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        reference = "*"
+        while True:
+            action = "BEFORE" if found else "LATEST"
+            lines = await self.reader.ask(f"CHATHISTORY {action} {target} {reference} {_PAGE}", "BATCH")
+            if lines[-1].verb == "FAIL":
+                raise AssertionError(str(lines[-1]))
+            page = [(line.tags["msgid"], line.params[-1]) for line in lines if line.verb == "PRIVMSG"]
+            found = page + found
+            if len(page) < _PAGE:
+                return found
+            reference = f"msgid={page[0][0]}"
+
+
+def check(universe: "Universe") -> list[Violation]:
+    """Return everything that is wrong."""
+    wrong = [*_presence(universe.servers), *_heard(universe.people), *_queues(universe.servers)]
+    readings = _read(universe)
+    failed = [Violation("readable", f"{each.person.first_nick}: {each.failure}") for each in readings if each.failure]
+    if failed:
+        return wrong + failed
+    wrong += _same_channel(readings)
+    wrong += _receipted(readings)
+    wrong += _private(readings)
+    wrong += _redacted(readings)
+    return wrong
+
+
+def _read(universe: "Universe") -> list[Reading]:
+    """Connect each account once more, and let it read what it may."""
+    world = universe.world
+    readings = []
+    for person in universe.people:
+        nick = person.first_nick.replace("-p", "-reader")
+        reader = Person(world, person.host, person.server, nick, person.account)
+        reader.channels = [MAIN]
+        reader.is_talking = False
+        reader.host.start(reader.run())
+        readings.append(Reading(person, reader))
+    if not world.run_until(lambda: all(each.reader.is_there for each in readings), _PATIENCE):
+        for each in readings:
+            each.failure = "cannot connect and join"
+        return readings
+    world.run(0.5)
+    for each in readings:
+        others = [person for person in universe.people if person is not each.person]
+        each.reader.host.start(each.read(others))
+    if not world.run_until(lambda: all(each.is_done for each in readings), _PATIENCE):
+        for each in readings:
+            each.failure = each.failure or ("" if each.is_done else "no answer")
+    return readings
+
+
+def _presence(servers: "Sequence[SimServer]") -> list[Violation]:
+    """Every server shows the same users, members with ranks, topics, modes and lists (docs/server/mesh.md)."""
+    pictures = {server.name: _picture(server) for server in servers}
+    first = servers[0].name
+    wrong = []
+    for name, picture in pictures.items():
+        for key in sorted(pictures[first].keys() | picture.keys()):
+            one, other = pictures[first].get(key), picture.get(key)
+            if one != other:
+                wrong.append(Violation("presence", f"{key}: {first} has {one}, {name} has {other}"))
+    return wrong
+
+
+def _picture(server: "SimServer") -> dict[str, Any]:
+    assert server.ircd is not None
+    network = server.ircd.parts.network
+    picture: dict[str, Any] = {
+        f"user {fold(user.nick)}": (user.nick, user.username, user.realname, user.server, user.away)
+        for user in network.users.values()
+    }
+    for channel in network.channels.values():
+        if channel.members:
+            members = sorted((user.nick, rank) for user, rank in channel.members.items())
+            key = f"channel {fold(channel.name)}"
+            picture[f"{key} members"] = members
+            picture[f"{key} topic"] = channel.topic
+            picture[f"{key} modes"] = (sorted(channel.flags), channel.key, channel.limit, channel.shared)
+            picture[f"{key} lists"] = {mode: sorted(masks) for mode, masks in channel.lists.items() if masks}
+    return picture
+
+
+def _heard(people: Sequence[Person]) -> list[Violation]:
+    """No client is shown a message twice in one connection."""
+    return [
+        Violation("twice", f"{person.first_nick} was shown again {person.doubles[:_SHOWN]}")
+        for person in people
+        if person.doubles
+    ]
+
+
+def _queues(servers: "Sequence[SimServer]") -> list[Violation]:
+    """Nothing waits when all is quiet: no log, no history, no send queue."""
+    wrong = []
+    for server in servers:
+        assert server.ircd is not None
+        waiting = sum(session.connection.waiting for session in server.ircd.parts.sessions)
+        if waiting:
+            wrong.append(Violation("queue", f"{server.name} has {waiting} bytes for clients"))
+        if server.mesh.log.waiting:
+            wrong.append(Violation("queue", f"{server.name} has {server.mesh.log.waiting} changes of the log"))
+    return wrong
+
+
+def _same_channel(readings: Sequence[Reading]) -> list[Violation]:
+    """Every server ends up with the same messages, each once, in the same order (docs/server/mesh.md)."""
+    wrong = []
+    first = readings[0]
+    for each in readings:
+        name = each.person.first_nick
+        twice = [msgid for msgid, count in Counter(msgid for msgid, _ in each.channel).items() if count > 1]
+        if twice:
+            wrong.append(Violation("history", f"{name} reads twice {twice[:_SHOWN]}"))
+        if each.channel == first.channel:
+            continue
+        one, other = dict(first.channel), dict(each.channel)
+        if one == other:
+            at = next(at for at, pair in enumerate(first.channel) if pair != each.channel[at])
+            seen = first.channel[at : at + 2], each.channel[at : at + 2]
+            wrong.append(Violation("order", f"{first.person.first_nick} reads {seen[0]}, {name} {seen[1]}"))
+        else:
+            text = f"{first.person.first_nick} alone reads {sorted(one.items() - other.items())[:_SHOWN]}"
+            wrong.append(Violation("history", f"{text}, {name} alone {sorted(other.items() - one.items())[:_SHOWN]}"))
+    return wrong
+
+
+def _receipted(readings: Sequence[Reading]) -> list[Violation]:
+    """A receipt means that the message survives any crash (receipts.md), and it reaches every server (mesh.md)."""
+    wrong = []
+    said = [said for reading in readings for said in reading.person.said if said.target == MAIN]
+    for reading in readings:
+        found = dict(reading.channel)
+        lost = [each for each in said if _must_be_there(each) and found.get(each.msgid) != each.text]
+        if lost:
+            wrong.append(Violation("lost", f"{reading.person.first_nick} cannot read {_named(lost)}"))
+    return wrong
+
+
+def _private(readings: Sequence[Reading]) -> list[Violation]:
+    """The sender's history has it; the recipient has it, heard or readable.
+
+    "After a crash, private messages of the last moment can be missing in the history of the recipient's server, but the
+    recipient has them, and so has the sender's history" (docs/server/mesh.md).
+    """
+    wrong = []
+    by_nick = {reading.person.first_nick: reading for reading in readings}
+    for reading in readings:
+        for said in reading.person.said:
+            there = by_nick.get(said.target)
+            if there is None or not _must_be_there(said):
+                continue
+            own = reading.private[said.target].get(said.msgid)
+            other = there.private[reading.person.first_nick].get(said.msgid)
+            if own != said.text:
+                wrong.append(Violation("lost", f"its sender cannot read {_named([said])} to {said.target}"))
+            if other is None and said.msgid not in there.person.heard:
+                wrong.append(Violation("lost", f"{said.target} has neither heard nor can read {_named([said])}"))
+    return wrong
+
+
+def _redacted(readings: Sequence[Reading]) -> list[Violation]:
+    """What was taken back is nowhere.
+
+    A REDACT has no receipt. So this holds for one whose server has lived on for a moment, or lives still.
+    """
+    wrong = []
+    for reading in readings:
+        server = reading.person.server
+        gone = [said for said in reading.person.said if said.redacted_life == server.lives]
+        for each in readings:
+            found = dict(each.channel)
+            still = [said for said in gone if said.msgid in found]
+            if still:
+                wrong.append(Violation("redacted", f"{each.person.first_nick} still reads {_named(still)}"))
+    return wrong
+
+
+def _must_be_there(said: SaidMessage) -> bool:
+    return said.is_receipted and said.redacted_at is None
+
+
+def _named(said: Sequence[SaidMessage]) -> str:
+    return f"{len(said)}: {[(each.msgid, each.text) for each in said[:_SHOWN]]}"

@@ -1,0 +1,69 @@
+"""Runs seeds, each in a forked child, several at a time; prints what was wrong and the line that replays it.
+
+Each seed has a process of its own. Otherwise coroutines of programs that were killed would be collected later, and run
+their ``finally`` in the middle of another seed. The children share the imported product, so a fork costs little.
+"""
+
+import gc
+import os
+import pickle
+import select
+import tempfile
+import traceback
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tests.simulation.invariants import Violation
+from tests.simulation.universe import Outcome, Setup, run_seed
+
+_MEMORY = Path("/dev/shm")
+
+
+def run_seeds(seeds: Iterable[int], setup: Setup, jobs: int = 1) -> Iterator[Outcome]:
+    """Run these seeds, at most ``jobs`` at a time, and yield what came of each as it ends."""
+    gc.collect()
+    gc.freeze()
+    with tempfile.TemporaryDirectory(prefix="culture-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
+        waiting = iter(seeds)
+        running: dict[int, tuple[int, int, bytearray]] = {}
+        is_more = True
+        while is_more or running:
+            while is_more and len(running) < jobs:
+                seed = next(waiting, None)
+                if seed is None:
+                    is_more = False
+                else:
+                    process, pipe = _fork(seed, setup, Path(folder) / str(seed))
+                    running[pipe] = (seed, process, bytearray())
+            for pipe in select.select(list(running), [], [])[0] if running else []:
+                data = os.read(pipe, 1 << 16)
+                running[pipe][2].extend(data)
+                if not data:
+                    yield _end(pipe, *running.pop(pipe))
+
+
+def _end(pipe: int, seed: int, process: int, data: bytearray) -> Outcome:
+    os.close(pipe)
+    _, status = os.waitpid(process, 0)
+    if not data:
+        return Outcome(seed, [Violation("simulator", f"the process ended with status {status}")], "", 0.0, 0, [])
+    outcome: Outcome = pickle.loads(bytes(data))
+    return outcome
+
+
+def _fork(seed: int, setup: Setup, folder: Path) -> tuple[int, int]:
+    """Run a seed in a child; return its pid, and the pipe through which its outcome comes."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process:
+        os.close(writing)
+        return process, reading
+    try:
+        os.close(reading)
+        gc.disable()
+        with os.fdopen(writing, "wb") as pipe:
+            pickle.dump(run_seed(seed, setup, folder), pipe)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(0)

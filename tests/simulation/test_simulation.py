@@ -1,0 +1,40 @@
+"""Real servers in simulated worlds: some seeds of each size, and replays of a seed."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tools.rows import ROOT
+
+# Sized by measurement: together about a minute on two cores.
+_SEEDS = [(2, first, 12) for first in range(0, 96, 12)] + [(3, first, 6) for first in range(0, 36, 6)]
+
+
+def _run(*words: str, **environment: str) -> tuple[int, list[dict[str, Any]], str]:
+    """Run ``python -m tests.simulation``; return its status, a dictionary for each seed, and its output."""
+    command = [sys.executable, "-m", "tests.simulation", "--json", *words]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, check=False
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    return done.returncode, lines, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("servers", "first", "count"), _SEEDS)
+def test_nothing_is_lost_or_doubled_whatever_goes_wrong(servers: int, first: int, count: int) -> None:
+    status, seeds, output = _run("--servers", str(servers), "--seed", str(first), "--count", str(count))
+    assert status == 0, output
+    assert len(seeds) == count
+    assert sum(each["receipted"] for each in seeds) > 10 * count, "hardly anything was said"
+
+
+def test_a_seed_gives_the_same_bytes_in_each_run() -> None:
+    words = ("--servers", "3", "--seed", "0", "--count", "4")
+    runs = [_run(*words, PYTHONHASHSEED=seed, TZ=zone) for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo"))]
+    digests = [[each["digest"] for each in seeds] for _, seeds, _ in runs]
+    assert digests[0] == digests[1]
+    assert len(set(digests[0])) == 4, "different seeds gave the same run"

@@ -1,0 +1,224 @@
+"""One seed: servers, people, what goes wrong, and what must be true in the end."""
+
+import logging
+import shutil
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from culture.protocol.vocabulary import UserClass
+from tests.simulation import faults
+from tests.simulation.clients import Person
+from tests.simulation.faults import Fault
+from tests.simulation.invariants import Violation, check
+from tests.simulation.servers import SimServer
+from tests.simulation.workload import MAIN, Workload
+from tests.simulation.world import World
+
+NAMES = ("spark", "thor", "odin", "loki", "freya")
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What decides a run, with the seed."""
+
+    servers: int = 2
+    people: int = 2
+    """On each server."""
+    seconds: float = 20.0
+    """How long things go wrong."""
+    kinds: tuple[str, ...] = faults.KINDS
+    only: tuple[int, ...] | None = None
+    """The numbers of the faults that happen; None for all."""
+    is_verbose: bool = False
+
+
+@dataclass
+class Outcome:
+    """What came of a seed."""
+
+    seed: int
+    wrong: list[Violation]
+    digest: str
+    virtual: float
+    steps: int
+    faults: list[str]
+    figures: dict[str, int] = field(default_factory=dict)
+    trace: list[str] = field(default_factory=list)
+
+
+class Universe:
+    """The servers and people of one seed."""
+
+    def __init__(self, seed: int, setup: Setup, folder: Path) -> None:
+        self.seed, self.setup, self.folder = seed, setup, folder
+        self.world = World(seed, setup.is_verbose)
+        chance = self.world.generator("universe")
+        names = NAMES[: setup.servers]
+        self.edges = [(one, names[(at + 1) % len(names)]) for at, one in enumerate(names)]
+        if len(names) < 3:
+            self.edges = self.edges[: len(names) - 1]
+        self.servers = [self._server(name, chance.choice((0.0, 0.0, chance.uniform(-2, 2)))) for name in names]
+        self.are_always_on = chance.random() < 0.5
+        host = self.world.boot(self.world.machine("people"))
+        self.world.network.address_of("people")
+        self.people = [self._person(host, server, number) for server in self.servers for number in range(setup.people)]
+        # Who asks for the history is shown none; the others are shown some on each JOIN.
+        for person in self.people:
+            person.asks = chance.random() < 0.5
+        self.workload = Workload(self.people, changes=chance.choice((0.0, 0.2, 0.4)))
+        everything = faults.plan(self.world.generator("faults"), names, self.edges, setup.seconds, setup.kinds)
+        self.faults = [each for each in everything if setup.only is None or each.number in setup.only]
+
+    def _server(self, name: str, skew: float) -> SimServer:
+        peers = {two: True for one, two in self.edges if one == name}
+        peers |= {one: False for one, two in self.edges if two == name}
+        return SimServer(self.world, name, self.folder / name, peers, skew)
+
+    def _person(self, host: Any, server: SimServer, number: int) -> Person:
+        nick = f"{server.name}-p{number}"
+        server.add_account(f"p{number}", UserClass.HUMAN, self.are_always_on)
+        person = Person(self.world, host, server, nick, f"p{number}")
+        person.channels = [MAIN]
+        return person
+
+    def server(self, name: str) -> SimServer:
+        """Return the server of this name."""
+        return next(each for each in self.servers if each.name == name)
+
+    def are_linked(self) -> bool:
+        """Return whether all links are up and in sync."""
+        return all(server.is_linked() for server in self.servers)
+
+    def run(self) -> list[Violation]:
+        """Run everything; return what was wrong."""
+        world = self.world
+        for server in self.servers:
+            server.start()
+        if not world.run_until(self.are_linked, 60):
+            return [Violation("start", "the servers do not link at the start"), *_complaints(world)]
+        for person in self.people:
+            person.act = self.workload.act
+            person.host.start(person.run())
+        world.run(2)
+        self._rage()
+        return self._settle()
+
+    def _rage(self) -> None:
+        begin = self.world.now
+        for fault in self.faults:
+            self.world.run(max(0.0, begin + fault.at - self.world.now))
+            self._cause(fault)
+        self.world.run(max(0.0, begin + self.setup.seconds - self.world.now))
+
+    def _cause(self, fault: Fault) -> None:
+        world, network = self.world, self.world.network
+        world.remark("fault", str(fault))
+        server = self.server(fault.where)
+        if fault.kind == faults.CUT:
+            both = ((fault.where, fault.other), (fault.other, fault.where))
+            for pair in both:
+                network.cut(*pair)
+            world.call_later(fault.seconds, lambda: [network.mend(*pair) for pair in both] and None)
+        elif fault.kind == faults.ONE_WAY:
+            network.cut(fault.where, fault.other)
+            world.call_later(fault.seconds, lambda: network.mend(fault.where, fault.other))
+        elif fault.kind == faults.RESET:
+            alive = [sock for sock in network.connections if sock.is_open and sock.error is None]
+            if alive:
+                alive[fault.skip % len(alive)].reset()
+        elif fault.kind == faults.JUMP:
+            server.machine.skew += fault.seconds
+        elif server.is_running:
+            self._hurt(server, fault)
+
+    def _hurt(self, server: SimServer, fault: Fault) -> None:
+        world = self.world
+        assert server.host is not None and server.host.disk is not None
+        disk = server.host.disk
+        if fault.kind in (faults.FULL, faults.SYNC):
+            disk.trouble = fault.kind
+
+            def mend() -> None:
+                disk.trouble = ""
+
+            world.call_later(fault.seconds, mend)
+            return
+        server.pause = fault.seconds
+        if fault.kind == faults.AT_COMMIT:
+            disk.armed = faults.armed(fault)
+        elif fault.kind == faults.STOP:
+            server.stop()
+        else:
+            server.crash(with_power=fault.kind == faults.POWER)
+
+    def _settle(self) -> list[Violation]:
+        """Mend everything, wait until all is quiet, and ask."""
+        world = self.world
+        world.network.mend_all()
+        for server in self.servers:
+            if server.host is not None and server.host.disk is not None:
+                server.host.disk.armed, server.host.disk.trouble = None, ""
+        world.run(0.01)
+        wrong: list[Violation] = []
+        if not world.run_until(lambda: all(server.is_up for server in self.servers), 30):
+            wrong.append(Violation("start", f"not up again: {[s.name for s in self.servers if not s.is_up]}"))
+        if not world.run_until(self.are_linked, 150):
+            wrong.append(Violation("links", "the servers do not link again"))
+        world.run(3)
+        for person in self.people:
+            person.is_talking = False
+        if not world.run_until(lambda: self.are_linked() and all(person.is_there for person in self.people), 90):
+            missing = [person.first_nick for person in self.people if not person.is_there]
+            wrong.append(Violation("links", f"not everybody is back: {missing}"))
+        world.run(5)
+        return wrong + (check(self) if not wrong else []) + _complaints(world)
+
+
+def _complaints(world: World) -> list[Violation]:
+    return [Violation("complaint", f"{each.at} {each.host} {each.kind}: {each.text}") for each in world.complaints]
+
+
+class _Log(logging.Handler):
+    """Takes everything that programs log; an ERROR is a complaint, but for one that tells of a disk in trouble."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = record.getMessage()
+        if record.exc_info and record.exc_info[0] is not None:
+            text = f"{text}\n{''.join(traceback.format_exception(*record.exc_info))}"
+        host = self._world.host
+        self._world.remark("log", host.name if host else "", record.levelname, text)
+        has_trouble = host is not None and host.disk is not None and host.disk.trouble
+        if record.levelno >= logging.ERROR and not has_trouble:
+            self._world.complain(host, f"log of {record.name}", text)
+
+
+def run_seed(seed: int, setup: Setup, folder: Path) -> Outcome:
+    """Run one seed in this process, which should run nothing else afterwards (see ``runner.py``)."""
+    universe = Universe(seed, setup, folder)
+    world = universe.world
+    root = logging.getLogger()
+    root.handlers[:] = [_Log(world)]
+    root.setLevel(logging.INFO)
+    try:
+        wrong = universe.run()
+    except Exception:
+        wrong = [Violation("simulator", traceback.format_exc())]
+    shutil.rmtree(folder, ignore_errors=True)
+    said: Sequence[Any] = [said for person in universe.people for said in person.said]
+    figures = {
+        "said": len(said),
+        "receipted": sum(each.is_receipted for each in said),
+        "redacted": sum(each.redacted_at is not None for each in said),
+        "lives": sum(server.lives + 1 for server in universe.servers),
+        "sessions": sum(person.sessions for person in universe.people),
+    }
+    trace = [" ".join(map(str, each)) for each in world.trace]
+    virtual = round(world.now - 1000, 1)
+    return Outcome(seed, wrong, world.digest, virtual, world.steps, list(map(str, universe.faults)), figures, trace)

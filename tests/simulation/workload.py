@@ -1,0 +1,83 @@
+"""What people do: they talk in bursts, in channels and in private, and change what is to be agreed on."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+
+from tests.simulation.clients import Person
+
+MAIN = "#x"
+"""The channel where everybody is."""
+_BURSTS = (1, 1, 1, 2, 8)
+_PRIVATE = 0.3
+
+
+class Workload:
+    """Decides what each person does next."""
+
+    def __init__(self, people: Sequence[Person], changes: float) -> None:
+        """``changes``: which part of the acts is no message."""
+        self._people = people
+        self._changes = changes
+        self._count = 0
+
+    async def act(self, person: Person) -> None:
+        """Do one thing as a person."""
+        chance = person.chance
+        if chance.random() < self._changes:
+            self._change(person, chance)
+            return
+        for _ in range(chance.choice(_BURSTS)):
+            self._say(person, chance)
+            if chance.random() < 0.5:
+                await asyncio.sleep(chance.uniform(0, 0.004))
+            if person.session is None:
+                return
+
+    def _say(self, person: Person, chance: random.Random) -> None:
+        target = MAIN
+        if chance.random() < _PRIVATE:
+            target = chance.choice([each for each in self._people if each is not person]).first_nick
+        person.say(target, f"{person.first_nick} says {len(person.said)}")
+
+    def _change(self, person: Person, chance: random.Random) -> None:
+        chance.choice(_CHANGES)(person, chance)
+
+
+def _topic(person: Person, chance: random.Random) -> None:
+    person.send(f"TOPIC {MAIN} :topic {chance.randrange(1000)} of {person.first_nick}")
+
+
+def _mode(person: Person, chance: random.Random) -> None:
+    flag = chance.choice("ntC")
+    person.send(f"MODE {MAIN} {chance.choice('+-')}{flag}")
+
+
+def _ban(person: Person, chance: random.Random) -> None:
+    person.send(f"MODE {MAIN} {chance.choice('+-')}b nobody{chance.randrange(4)}!*@*")
+
+
+def _voice(person: Person, chance: random.Random) -> None:
+    person.send(f"MODE {MAIN} {chance.choice('+-')}v {person.nick}")
+
+
+def _rename(person: Person, chance: random.Random) -> None:
+    person.send(f"NICK {person.first_nick}{chance.choice(('', 'a', 'b'))}")
+
+
+def _away(person: Person, chance: random.Random) -> None:
+    person.send("AWAY :at lunch" if chance.random() < 0.5 else "AWAY")
+
+
+def _redact(person: Person, chance: random.Random) -> None:
+    own = [said for said in person.said[-20:] if said.is_receipted and said.target == MAIN and said.redacted_at is None]
+    if own:
+        person.send(f"REDACT {MAIN} {chance.choice(own).msgid}")
+
+
+def _come_and_go(person: Person, chance: random.Random) -> None:
+    channel = f"#side{chance.randrange(2)}"
+    person.send(f"{chance.choice(('JOIN', 'PART'))} {channel}")
+
+
+_CHANGES = (_topic, _mode, _ban, _voice, _rename, _away, _redact, _come_and_go)
