@@ -38,6 +38,8 @@ class SaidMessage:
     msgid: str = ""
     """Known once the echo has come."""
     is_receipted: bool = False
+    is_taken_back: bool = False
+    """Whether REDACT was sent; whether it had an effect is not known without an echo."""
     redacted_at: float | None = None
     """When the server said that it was taken back."""
     redacted_life: int = -1

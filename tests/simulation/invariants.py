@@ -233,7 +233,7 @@ def _redacted(readings: Sequence[Reading]) -> list[Violation]:
 
 
 def _must_be_there(said: SaidMessage) -> bool:
-    return said.is_receipted and said.redacted_at is None
+    return said.is_receipted and not said.is_taken_back
 
 
 def _named(said: Sequence[SaidMessage]) -> str:

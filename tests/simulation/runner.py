@@ -5,8 +5,10 @@ their ``finally`` in the middle of another seed. The children share the imported
 """
 
 import gc
+import importlib
 import os
 import pickle
+import pkgutil
 import select
 import tempfile
 import traceback
@@ -14,16 +16,32 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tests.simulation.invariants import Violation
-from tests.simulation.universe import Outcome, Setup, run_seed
+from tests.simulation.universe import Outcome, Setup, Universe, run_seed
 
+_PACKAGES = ("culture.server", "culture.federation", "culture.skills")
 _MEMORY = Path("/dev/shm")
+
+
+def preload(folder: Path) -> None:
+    """Import what servers import, and build the models of their configuration, so that children need not."""
+    for package in _PACKAGES:
+        module = importlib.import_module(package)
+        for found in pkgutil.walk_packages(module.__path__, f"{package}."):
+            try:
+                importlib.import_module(found.name)
+            except ImportError:  # an extra that is not installed
+                pass
+    universe = Universe(0, Setup(), folder)
+    universe.servers[0].config()
+    universe.world.close()
 
 
 def run_seeds(seeds: Iterable[int], setup: Setup, jobs: int = 1) -> Iterator[Outcome]:
     """Run these seeds, at most ``jobs`` at a time, and yield what came of each as it ends."""
-    gc.collect()
-    gc.freeze()
     with tempfile.TemporaryDirectory(prefix="culture-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
+        preload(Path(folder) / "preload")
+        gc.collect()
+        gc.freeze()
         waiting = iter(seeds)
         running: dict[int, tuple[int, int, bytearray]] = {}
         is_more = True

@@ -70,9 +70,11 @@ def _away(person: Person, chance: random.Random) -> None:
 
 
 def _redact(person: Person, chance: random.Random) -> None:
-    own = [said for said in person.said[-20:] if said.is_receipted and said.target == MAIN and said.redacted_at is None]
+    own = [said for said in person.said[-20:] if said.is_receipted and said.target == MAIN and not said.is_taken_back]
     if own:
-        person.send(f"REDACT {MAIN} {chance.choice(own).msgid}")
+        said = chance.choice(own)
+        said.is_taken_back = True
+        person.send(f"REDACT {MAIN} {said.msgid}")
 
 
 def _come_and_go(person: Person, chance: random.Random) -> None:
