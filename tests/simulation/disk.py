@@ -51,6 +51,7 @@ class Disk:
         """Ends the host, with or without power, as soon as its code has returned."""
         self.trouble = ""
         """``full``, ``sync`` or nothing."""
+        self.trouble_until = 0.0
         self.connections: list[sqlite3.Connection] = []
         self._host: Host | None = None
         self._names: dict[str, dict[str, int]] = {}

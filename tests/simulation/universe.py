@@ -15,8 +15,10 @@ from tests.simulation.faults import Fault
 from tests.simulation.invariants import Violation, check
 from tests.simulation.servers import SimServer
 from tests.simulation.workload import MAIN, Workload
-from tests.simulation.world import World
+from tests.simulation.world import Host, World
 
+_GIVES_UP = 10.0
+"""``limits.shutdown_timeout``: seconds that a server has to stop."""
 NAMES = ("spark", "thor", "odin", "loki", "freya")
 
 
@@ -139,7 +141,7 @@ class Universe:
         assert server.host is not None and server.host.disk is not None
         disk = server.host.disk
         if fault.kind in (faults.FULL, faults.SYNC):
-            disk.trouble = fault.kind
+            disk.trouble, disk.trouble_until = fault.kind, world.now + fault.seconds
 
             def mend() -> None:
                 disk.trouble = ""
@@ -182,11 +184,18 @@ def _complaints(world: World) -> list[Violation]:
 
 
 class _Log(logging.Handler):
-    """Takes everything that programs log; an ERROR is a complaint, but for one that tells of a disk in trouble."""
+    """Takes everything that programs log; an ERROR is a complaint, but for one that tells of a disk in trouble.
+
+    A server that is stopped while its disk cannot be written gives up what is left when its time is over: the log of
+    the links first, then the history, which keeps nothing that the log lacks (decision 33).
+    """
 
     def __init__(self, world: World) -> None:
         super().__init__()
         self._world = world
+
+    def _has_trouble(self, host: Host | None) -> bool:
+        return host is not None and host.disk is not None and self._world.now < host.disk.trouble_until + _GIVES_UP
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -194,8 +203,7 @@ class _Log(logging.Handler):
             text = f"{text}\n{''.join(traceback.format_exception(*record.exc_info))}"
         host = self._world.host
         self._world.remark("log", host.name if host else "", record.levelname, text)
-        has_trouble = host is not None and host.disk is not None and host.disk.trouble
-        if record.levelno >= logging.ERROR and not has_trouble:
+        if record.levelno >= logging.ERROR and not self._has_trouble(host):
             self._world.complain(host, f"log of {record.name}", text)
 
 
