@@ -72,7 +72,8 @@ def sample(count: int, seed: int, only: str | None = None) -> list[Mutation]:
 def record(workers: int, tests: str) -> Coverage:
     """Run the suite once with the recorder, or the ``tests`` of it, unless that was done.
 
-    Delete its file to do it anew. A recording of some commits before is good enough: tests are chosen by functions, not by lines.
+    Delete its file to do it anew. A recording of some commits before is good enough: tests are chosen by functions, not
+    by lines.
     """
     file = TREES / f"coverage{tests.replace('/', '-')}.json"
     if not file.exists():
