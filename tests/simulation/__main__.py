@@ -9,6 +9,7 @@ from dataclasses import replace
 from tests.simulation import faults
 from tests.simulation.ordering import number_objects
 from tests.simulation.runner import run_seeds
+from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.shrinking import shrink
 from tests.simulation.universe import Outcome, Setup
 
@@ -22,7 +23,7 @@ def main() -> int:
     number_objects()
     kinds = tuple(options.kinds.split(",")) if options.kinds else ()
     only = None if options.faults is None else tuple(int(each) for each in options.faults.split(",") if each)
-    setup = Setup(options.servers, options.people, options.seconds, kinds, only, options.verbose)
+    setup = Setup(options.servers, options.people, options.seconds, kinds, only, options.verbose, options.scenario)
     began, failed, virtual, count = time.monotonic(), 0, 0.0, 0
     for outcome in run_seeds(range(options.seed, options.seed + options.count), setup, options.jobs):
         count += 1
@@ -53,6 +54,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--verbose", action="store_true", help="print what happened")
     parser.add_argument("--shrink", action="store_true", help="look for the fewest faults with which a seed fails")
     parser.add_argument("--keep-going", action="store_true", help="do not end at the first failure")
+    parser.add_argument("--scenario", default="", choices=["", *SCENARIOS], help="a known course of events")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each seed")
     return parser.parse_args()
 
@@ -87,6 +89,8 @@ def replay_line(seed: int, setup: Setup) -> str:
         words.append(f"--seconds {setup.seconds:g}")
     if setup.kinds != default.kinds:
         words.append(f"--kinds {','.join(setup.kinds)}")
+    if setup.scenario:
+        words.append(f"--scenario {setup.scenario}")
     if setup.only is not None:
         words.append(f"--faults {','.join(map(str, setup.only)) or ','}")
     return " ".join(words)

@@ -24,6 +24,7 @@ ASKS = "draft/chathistory"
 _CONNECT = 5.0
 _SILENT, _DEAD = 4.0, 8.0
 _ANSWER = 20.0
+_REFUSALS = ("FAIL", "403", "442")
 
 
 @dataclass(slots=True, eq=False)
@@ -52,8 +53,9 @@ class Session:
     number: int
     life: int
     joined: set[str] = field(default_factory=set)
+    modes: dict[str, str] = field(default_factory=dict)
+    """By channel, as last told."""
     heard: Counter[str] = field(default_factory=Counter)
-    names: dict[str, set[str]] = field(default_factory=dict)
 
 
 class Person:
@@ -65,7 +67,11 @@ class Person:
         self.account = account
         self.chance: random.Random = world.generator(nick)
         self.channels: list[str] = []
-        """Joined on each connect."""
+        """Joined on each connect; a key may stand behind the name."""
+        self.wanted_modes: dict[str, str] = {}
+        """By channel the modes that it sets on each JOIN, if it may."""
+        self.facts: dict[str, bool] = {}
+        """By key whether the server has said that it kept the fact."""
         self.asks = True
         self.said: list[SaidMessage] = []
         self.by_msgid: dict[str, SaidMessage] = {}
@@ -88,7 +94,7 @@ class Person:
     @property
     def is_there(self) -> bool:
         """Return whether it is connected and in all its channels."""
-        return self.session is not None and {fold(name) for name in self.channels} <= self.session.joined
+        return self.session is not None and {fold(name.split()[0]) for name in self.channels} <= self.session.joined
 
     async def run(self) -> None:
         """Connect again and again."""
@@ -156,7 +162,7 @@ class Person:
         return said
 
     async def ask(self, line: str, end: str) -> list[Message]:
-        """Send a line and return everything up to the first line whose verb is ``end``, or a FAIL."""
+        """Send a line and return everything up to the first line whose verb is ``end``, or a refusal."""
         self._lines, self._end = [], end
         self._answer = asyncio.get_running_loop().create_future()
         self.send(line)
@@ -166,9 +172,8 @@ class Person:
     def _take(self, line: Message) -> None:
         if self._answer is not None and not self._answer.done():
             self._lines.append(line)
-            if (
-                line.verb == self._end and not (line.verb == "BATCH" and line.params[0][0] == "+")
-            ) or line.verb == "FAIL":
+            begins_batch = line.verb == "BATCH" and line.params[0][0] == "+"
+            if line.verb in _REFUSALS or (line.verb == self._end and not begins_batch):
                 self._answer.set_result(self._lines)
         method = _TAKES.get(line.verb)
         if method is not None:
@@ -184,7 +189,29 @@ class Person:
 
     def _joined(self, line: Message) -> None:
         if self.session is not None:
-            self.session.joined.add(fold(line.params[1]))
+            channel = fold(line.params[1])
+            self.session.joined.add(channel)
+            if channel in self.wanted_modes:
+                self.send(f"MODE {channel} {self.wanted_modes[channel]}", f"MODE {channel}")
+
+    def _modes(self, line: Message) -> None:
+        if self.session is not None:
+            self.session.modes[fold(line.params[1])] = line.params[2]
+
+    def _changed(self, line: Message) -> None:
+        channel = fold(line.params[0])
+        if channel in self.wanted_modes and self.session is not None:
+            self.session.modes.pop(channel, None)
+            self.send(f"MODE {channel}")
+
+    def put_fact(self, key: str) -> None:
+        """Publish a fact of kind ``task``; keys must be unique."""
+        self.facts[key] = False
+        self.send(f'@+agentirc.dev/fact={{"state":"{key}"}} LEDGER PUT task {key}')
+
+    def _kept(self, line: Message) -> None:
+        if line.params[0] == "task" and line.params[1] in self.facts:
+            self.facts[line.params[1]] = True
 
     def _ping(self, line: Message) -> None:
         self.send(f"PONG :{line.params[-1]}")
@@ -234,7 +261,10 @@ class Person:
 _TAKES: dict[str, Callable[[Person, Message], None]] = {
     "001": Person._welcomed,
     "433": Person._in_use,
+    "324": Person._modes,
     "366": Person._joined,
+    "LEDGEREND": Person._kept,
+    "MODE": Person._changed,
     "PING": Person._ping,
     "PART": Person._parted,
     "KICK": Person._kicked,

@@ -5,19 +5,18 @@ message is as wrong as a message that is lost. Presence is read from the servers
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from culture.protocol.names import fold
 from tests.simulation.clients import Person, SaidMessage
-from tests.simulation.workload import MAIN
+from tests.simulation.readers import Reading, read_all
+from tests.simulation.workload import CLOSED, LOCAL, MAIN
 
 if TYPE_CHECKING:
     from tests.simulation.servers import SimServer
     from tests.simulation.universe import Universe
 
-_PAGE = 200
-_PATIENCE = 60.0
 _SHOWN = 5  # examples in one complaint
 _SETTLED = 2.0
 """Seconds after which a REDACT is on every disk, if its server has lived on."""
@@ -30,47 +29,10 @@ class Violation(NamedTuple):
     text: str
 
 
-class Reading:
-    """What one account can read at its server: the main channel, and its conversations."""
-
-    def __init__(self, person: Person, reader: Person) -> None:
-        self.person, self.reader = person, reader
-        self.channel: list[tuple[str, str]] = []
-        """Ids and texts, the oldest first."""
-        self.private: dict[str, dict[str, str]] = {}
-        """By nick, by id."""
-        self.is_done = False
-        self.failure = ""
-
-    async def read(self, others: Iterable[Person]) -> None:
-        """Ask for everything."""
-        try:
-            self.channel = await self._all(MAIN)
-            for other in others:
-                self.private[other.first_nick] = dict(await self._all(other.nick))
-        except Exception as error:
-            self.failure = repr(error)
-        self.is_done = True
-
-    async def _all(self, target: str) -> list[tuple[str, str]]:
-        found: list[tuple[str, str]] = []
-        reference = "*"
-        while True:
-            action = "BEFORE" if found else "LATEST"
-            lines = await self.reader.ask(f"CHATHISTORY {action} {target} {reference} {_PAGE}", "BATCH")
-            if lines[-1].verb == "FAIL":
-                raise AssertionError(str(lines[-1]))
-            page = [(line.tags["msgid"], line.params[-1]) for line in lines if line.verb == "PRIVMSG"]
-            found = page + found
-            if len(page) < _PAGE:
-                return found
-            reference = f"msgid={page[0][0]}"
-
-
 def check(universe: "Universe") -> list[Violation]:
     """Return everything that is wrong."""
     wrong = [*_presence(universe.servers), *_heard(universe.people), *_queues(universe.servers)]
-    readings = _read(universe)
+    readings = read_all(universe)
     failed = [Violation("readable", f"{each.person.first_nick}: {each.failure}") for each in readings if each.failure]
     if failed:
         return wrong + failed
@@ -78,32 +40,10 @@ def check(universe: "Universe") -> list[Violation]:
     wrong += _receipted(readings)
     wrong += _private(readings)
     wrong += _redacted(readings)
+    wrong += _missed(readings)
+    wrong += _facts(universe, readings)
+    wrong += _leaked(universe, readings)
     return wrong
-
-
-def _read(universe: "Universe") -> list[Reading]:
-    """Connect each account once more, and let it read what it may."""
-    world = universe.world
-    readings = []
-    for person in universe.people:
-        nick = person.first_nick.replace("-p", "-reader")
-        reader = Person(world, person.host, person.server, nick, person.account)
-        reader.channels = [MAIN]
-        reader.is_talking = False
-        reader.host.start(reader.run())
-        readings.append(Reading(person, reader))
-    if not world.run_until(lambda: all(each.reader.is_there for each in readings), _PATIENCE):
-        for each in readings:
-            each.failure = "cannot connect and join"
-        return readings
-    world.run(0.5)
-    for each in readings:
-        others = [person for person in universe.people if person is not each.person]
-        each.reader.host.start(each.read(others))
-    if not world.run_until(lambda: all(each.is_done for each in readings), _PATIENCE):
-        for each in readings:
-            each.failure = each.failure or ("" if each.is_done else "no answer")
-    return readings
 
 
 def _presence(servers: "Sequence[SimServer]") -> list[Violation]:
@@ -127,7 +67,7 @@ def _picture(server: "SimServer") -> dict[str, Any]:
         for user in network.users.values()
     }
     for channel in network.channels.values():
-        if channel.members:
+        if channel.members and fold(channel.name) != LOCAL:  # another one on each server
             members = sorted((user.nick, rank) for user, rank in channel.members.items())
             key = f"channel {fold(channel.name)}"
             picture[f"{key} members"] = members
@@ -230,6 +170,54 @@ def _redacted(readings: Sequence[Reading]) -> list[Violation]:
             if still:
                 wrong.append(Violation("redacted", f"{each.person.first_nick} still reads {_named(still)}"))
     return wrong
+
+
+def _missed(readings: Sequence[Reading]) -> list[Violation]:
+    """HISTORY MISSED repeats but never omits: all that CHATHISTORY shows is in it (extensions/history.md)."""
+    wrong = []
+    for each in readings:
+        omitted = [msgid for msgid, _ in each.channel if msgid not in each.missed]
+        omitted += [msgid for found in each.private.values() for msgid in found if msgid not in each.missed]
+        if omitted:
+            wrong.append(Violation("missed", f"{each.person.first_nick}: MISSED omits {omitted[:_SHOWN]}"))
+    return wrong
+
+
+def _facts(universe: "Universe", readings: Sequence[Reading]) -> list[Violation]:
+    """All servers have the same facts, and each that was said to be kept (extensions/ledger.md)."""
+    wrong = []
+    kept = {key for agent in universe.agents for key, is_kept in agent.facts.items() if is_kept}
+    for each in readings:
+        name = each.person.first_nick
+        if each.facts != readings[0].facts:
+            other = readings[0]
+            text = f"{other.person.first_nick} alone {sorted(other.facts - each.facts)[:_SHOWN]}, "
+            wrong.append(Violation("facts", f"{text}{name} alone {sorted(each.facts - other.facts)[:_SHOWN]}"))
+        if lost := kept - each.facts:
+            wrong.append(Violation("facts", f"{name} has no {sorted(lost)[:_SHOWN]}, which was kept"))
+    return wrong
+
+
+def _leaked(universe: "Universe", readings: Sequence[Reading]) -> list[Violation]:
+    """Nobody hears or reads what was for others: private messages, a closed channel, another server's local one."""
+    wrong = []
+    said = {each.text: each for person in universe.people for each in person.said}
+    shown = [(each.person, text) for each in readings for text in each.all_texts]
+    shown += [(person, text) for person in universe.everybody for text in person.heard.values()]
+    for person, text in shown:
+        if text in said and not _may_read(person, said[text]):
+            wrong.append(
+                Violation("leaked", f"{person.first_nick} was shown {_named([said[text]])} to {said[text].target}")
+            )
+    return wrong
+
+
+def _may_read(person: Person, said: SaidMessage) -> bool:
+    if said.target == CLOSED:
+        return CLOSED in person.wanted_modes
+    if said.target == LOCAL:
+        return person.server is said.by.server
+    return said.target == MAIN or person is said.by or person.first_nick == said.target
 
 
 def _must_be_there(said: SaidMessage) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.simulation.scenarios import SCENARIOS
 from tools.rows import ROOT
 
 # Sized by measurement: together about a minute on two cores.
@@ -30,6 +31,13 @@ def test_nothing_is_lost_or_doubled_whatever_goes_wrong(servers: int, first: int
     assert status == 0, output
     assert len(seeds) == count
     assert sum(each["receipted"] for each in seeds) > 10 * count, "hardly anything was said"
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_a_known_course_of_events_ends_well(scenario: str) -> None:
+    status, seeds, output = _run("--scenario", scenario)
+    assert status == 0, output
+    assert len(seeds) == 1
 
 
 def test_a_seed_gives_the_same_bytes_in_each_run() -> None:

@@ -13,10 +13,12 @@ from tests.simulation import faults
 from tests.simulation.clients import Person
 from tests.simulation.faults import Fault
 from tests.simulation.invariants import Violation, check
+from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.servers import SimServer
-from tests.simulation.workload import MAIN, Workload
+from tests.simulation.workload import WANTED, Reporting, Workload, rooms_of
 from tests.simulation.world import Host, World
 
+_PATIENCE = 60.0
 _GIVES_UP = 10.0
 """``limits.shutdown_timeout``: seconds that a server has to stop."""
 NAMES = ("spark", "thor", "odin", "loki", "freya")
@@ -35,6 +37,8 @@ class Setup:
     only: tuple[int, ...] | None = None
     """The numbers of the faults that happen; None for all."""
     is_verbose: bool = False
+    scenario: str = ""
+    """One of ``SCENARIOS`` in the place of everything that the seed would bring."""
 
 
 @dataclass
@@ -71,6 +75,9 @@ class Universe:
         for person in self.people:
             person.asks = chance.random() < 0.5
         self.workload = Workload(self.people, changes=chance.choice((0.0, 0.2, 0.4)))
+        for person in self.people:
+            person.act = self.workload.act
+        self.agents = [self._agent(host, server) for server in self.servers]
         everything = faults.plan(self.world.generator("faults"), names, self.edges, setup.seconds, setup.kinds)
         self.faults = [each for each in everything if setup.only is None or each.number in setup.only]
 
@@ -83,8 +90,20 @@ class Universe:
         nick = f"{server.name}-p{number}"
         server.add_account(f"p{number}", UserClass.HUMAN, self.are_always_on)
         person = Person(self.world, host, server, nick, f"p{number}")
-        person.channels = [MAIN]
+        person.channels = rooms_of(number)
+        person.wanted_modes = {room: modes for room, modes in WANTED.items() if number == 0}
         return person
+
+    def _agent(self, host: Any, server: SimServer) -> Person:
+        server.add_account("a0", UserClass.AGENT, always_on=False)
+        agent = Person(self.world, host, server, f"{server.name}-a0", "a0")
+        agent.act = Reporting().act
+        return agent
+
+    @property
+    def everybody(self) -> list[Person]:
+        """Return people and agents."""
+        return [*self.people, *self.agents]
 
     def server(self, name: str) -> SimServer:
         """Return the server of this name."""
@@ -94,17 +113,36 @@ class Universe:
         """Return whether all links are up and in sync."""
         return all(server.is_linked() for server in self.servers)
 
-    def run(self) -> list[Violation]:
-        """Run everything; return what was wrong."""
-        world = self.world
+    def begin(self) -> bool:
+        """Start all servers, link them, and let everybody come; return whether the servers have linked."""
         for server in self.servers:
             server.start()
-        if not world.run_until(self.are_linked, 60):
-            return [Violation("start", "the servers do not link at the start"), *_complaints(world)]
-        for person in self.people:
-            person.act = self.workload.act
+        if not self.world.run_until(self.are_linked, _PATIENCE):
+            return False
+        for person in self.everybody:
             person.host.start(person.run())
-        world.run(2)
+        self.world.run(2)
+        return True
+
+    def is_settled(self) -> bool:
+        """Return whether all servers are up and linked, and everybody is there."""
+        return self.are_linked() and all(person.is_there for person in self.everybody)
+
+    def complaints(self) -> list[Violation]:
+        """Return what programs did that must never happen."""
+        return [
+            Violation("complaint", f"{each.at} {each.host} {each.kind}: {each.text}") for each in self.world.complaints
+        ]
+
+    def run(self) -> list[Violation]:
+        """Run everything; return what was wrong."""
+        if self.setup.scenario:
+            for person in self.everybody:
+                person.is_talking = False
+        if not self.begin():
+            return [Violation("start", "the servers do not link at the start"), *self.complaints()]
+        if self.setup.scenario:
+            return SCENARIOS[self.setup.scenario](self)
         self._rage()
         return self._settle()
 
@@ -170,17 +208,13 @@ class Universe:
         if not world.run_until(self.are_linked, 150):
             wrong.append(Violation("links", "the servers do not link again"))
         world.run(3)
-        for person in self.people:
+        for person in self.everybody:
             person.is_talking = False
-        if not world.run_until(lambda: self.are_linked() and all(person.is_there for person in self.people), 90):
-            missing = [person.first_nick for person in self.people if not person.is_there]
+        if not world.run_until(self.is_settled, 90):
+            missing = [person.first_nick for person in self.everybody if not person.is_there]
             wrong.append(Violation("links", f"not everybody is back: {missing}"))
         world.run(5)
-        return wrong + (check(self) if not wrong else []) + _complaints(world)
-
-
-def _complaints(world: World) -> list[Violation]:
-    return [Violation("complaint", f"{each.at} {each.host} {each.kind}: {each.text}") for each in world.complaints]
+        return wrong + (check(self) if not wrong else []) + self.complaints()
 
 
 class _Log(logging.Handler):
@@ -223,6 +257,8 @@ def run_seed(seed: int, setup: Setup, folder: Path) -> Outcome:
     figures = {
         "said": len(said),
         "receipted": sum(each.is_receipted for each in said),
+        "closed": sum(each.target in WANTED for each in said),
+        "facts": sum(sum(agent.facts.values()) for agent in universe.agents),
         "redacted": sum(each.redacted_at is not None for each in said),
         "lives": sum(server.lives + 1 for server in universe.servers),
         "sessions": sum(person.sessions for person in universe.people),

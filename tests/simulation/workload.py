@@ -8,6 +8,13 @@ from tests.simulation.clients import Person
 
 MAIN = "#x"
 """The channel where everybody is."""
+CLOSED = "#closed"
+"""A channel with a key, which only the first person of each server knows."""
+LOCAL = "#local"
+"""A channel that stays on its server."""
+WANTED = {CLOSED: "+ks secret", LOCAL: "+L"}
+_NEEDS = {CLOSED: "k", LOCAL: "L"}
+_ROOMS = 0.2
 _BURSTS = (1, 1, 1, 2, 8)
 _PRIVATE = 0.3
 
@@ -36,12 +43,35 @@ class Workload:
 
     def _say(self, person: Person, chance: random.Random) -> None:
         target = MAIN
-        if chance.random() < _PRIVATE:
+        rooms = [room for room, mode in _NEEDS.items() if mode in _modes_of(person, room)]
+        if rooms and chance.random() < _ROOMS:
+            target = chance.choice(rooms)
+        elif chance.random() < _PRIVATE:
             target = chance.choice([each for each in self._people if each is not person]).first_nick
         person.say(target, f"{person.first_nick} says {len(person.said)}")
 
     def _change(self, person: Person, chance: random.Random) -> None:
         chance.choice(_CHANGES)(person, chance)
+
+
+class Reporting:
+    """What an agent does: it publishes facts, in bursts."""
+
+    async def act(self, person: Person) -> None:
+        """Publish some facts."""
+        for _ in range(person.chance.choice(_BURSTS)):
+            person.put_fact(f"{person.first_nick}-{len(person.facts)}")
+
+
+def rooms_of(number: int) -> list[str]:
+    """Return the channels that the person of this number on a server joins."""
+    return [MAIN, LOCAL, *([f"{CLOSED} secret"] if number == 0 else [])]
+
+
+def _modes_of(person: Person, room: str) -> str:
+    """Return the modes of a room as the person's server has shown them; "" if it is not there."""
+    session = person.session
+    return "" if session is None or room not in session.joined else session.modes.get(room, "")
 
 
 def _topic(person: Person, chance: random.Random) -> None:

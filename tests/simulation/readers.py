@@ -1,0 +1,111 @@
+"""Reads at the end what each account may read, over a connection of its own."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from culture.protocol.message import Message
+from tests.simulation.clients import Person
+from tests.simulation.workload import CLOSED, LOCAL, MAIN
+
+if TYPE_CHECKING:
+    from tests.simulation.universe import Universe
+
+_PAGE = 200
+_PATIENCE = 60.0
+
+
+class Reading:
+    """What one account can read at its server: the main channel, and its conversations."""
+
+    def __init__(self, person: Person, reader: Person) -> None:
+        self.person, self.reader = person, reader
+        self.channel: list[tuple[str, str]] = []
+        """Ids and texts, the oldest first."""
+        self.private: dict[str, dict[str, str]] = {}
+        """By nick, by id."""
+        self.missed: set[str] = set()
+        """Ids of what HISTORY MISSED shows."""
+        self.facts: set[str] = set()
+        """Keys of the facts of agents."""
+        self.all_texts: set[str] = set()
+        """All texts that were shown, whatever was asked."""
+        self.is_done = False
+        self.failure = ""
+
+    async def read(self, others: Iterable[Person]) -> None:
+        """Ask for everything."""
+        try:
+            self.channel = await self._all(MAIN)
+            for other in others:
+                self.private[other.first_nick] = dict(await self._all(other.nick))
+            await self._read_missed()
+            await self._read_facts()
+            await self._try(CLOSED)
+            await self._try(LOCAL)
+        except Exception as error:
+            self.failure = repr(error)
+        self.is_done = True
+
+    async def _all(self, target: str) -> list[tuple[str, str]]:
+        found: list[tuple[str, str]] = []
+        reference = "*"
+        while True:
+            action = "BEFORE" if found else "LATEST"
+            lines = await self.reader.ask(f"CHATHISTORY {action} {target} {reference} {_PAGE}", "BATCH")
+            if lines[-1].verb == "FAIL":
+                raise AssertionError(str(lines[-1]))
+            self._note(lines)
+            page = [(line.tags["msgid"], line.params[-1]) for line in lines if line.verb == "PRIVMSG"]
+            found = page + found
+            if len(page) < _PAGE:
+                return found
+            reference = f"msgid={page[0][0]}"
+
+    def _note(self, lines: Iterable[Message]) -> None:
+        self.all_texts.update(line.params[-1] for line in lines if line.verb == "PRIVMSG" or line.verb == "HISTORY")
+
+    async def _read_missed(self) -> None:
+        reference = "timestamp=2026-01-01T00:00:00.000Z"
+        while reference:
+            lines = await self.reader.ask(f"HISTORY MISSED {reference}", "HISTORYEND")
+            if lines[-1].verb == "FAIL":
+                raise AssertionError(str(lines[-1]))
+            self._note(lines)
+            self.missed.update(line.tags["msgid"] for line in lines if line.verb == "PRIVMSG")
+            reference = "" if lines[-1].params[-1] == "End of results" else lines[-1].params[1]
+
+    async def _read_facts(self) -> None:
+        lines = await self.reader.ask("LEDGER GET task limit=1000", "LEDGEREND")
+        if lines[-1].verb == "FAIL":
+            raise AssertionError(str(lines[-1]))
+        self.facts = {line.params[2] for line in lines if line.verb == "LEDGER"}
+
+    async def _try(self, channel: str) -> None:
+        """Ask for a channel that the reader is not in."""
+        self._note(await self.reader.ask(f"CHATHISTORY LATEST {channel} * {_PAGE}", "BATCH"))
+        self._note(await self.reader.ask(f"HISTORY RECENT {channel} {_PAGE}", "HISTORYEND"))
+
+
+def read_all(universe: "Universe") -> list[Reading]:
+    """Connect each account once more, and let it read what it may."""
+    world = universe.world
+    readings = []
+    for person in universe.people:
+        nick = person.first_nick.replace("-p", "-reader")
+        reader = Person(world, person.host, person.server, nick, person.account)
+        reader.channels = [MAIN]
+        reader.is_talking = False
+        reader.host.start(reader.run())
+        readings.append(Reading(person, reader))
+    if not world.run_until(lambda: all(each.reader.is_there for each in readings), _PATIENCE):
+        for each in readings:
+            each.failure = "cannot connect and join"
+        return readings
+    world.run(0.5)
+    for each in readings:
+        others = [person for person in universe.people if person is not each.person]
+        each.reader.host.start(each.read(others))
+    if not world.run_until(lambda: all(each.is_done for each in readings), _PATIENCE):
+        for each in readings:
+            each.failure = each.failure or ("" if each.is_done else "no answer")
+    return readings
