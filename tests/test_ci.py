@@ -90,6 +90,10 @@ def test_the_machine_is_a_fresh_one():
 """
 
 
+# No plugin of this environment, since loading all takes longer than these tests.
+PLAIN = "exec env PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
+
+
 def ci(folder: Path, source: str) -> tuple[int, str]:
     """The exit status of `.ci/run` on a project with these tests, and what it says."""
     shutil.copytree(ROOT / ".ci", folder / ".ci", dirs_exist_ok=True)
@@ -97,7 +101,7 @@ def ci(folder: Path, source: str) -> tuple[int, str]:
     (folder / "tests" / "test_it.py").write_text(source)
     (folder / ".venv" / "bin").mkdir(parents=True, exist_ok=True)
     pytest_of_ours = folder / ".venv" / "bin" / "pytest"
-    pytest_of_ours.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pytest -q -ra -c /dev/null --rootdir . "$@"\n')
+    pytest_of_ours.write_text(f'#!/bin/sh\n{PLAIN} "{sys.executable}" -m pytest -q -ra -c /dev/null --rootdir . "$@"\n')
     pytest_of_ours.chmod(0o700)
     (folder / "Makefile").write_text("lint types collected debian agents:\n\t@true\ntest:\n\t@.venv/bin/pytest\n")
     done = subprocess.run(["bash", ".ci/run"], cwd=folder, capture_output=True, text=True, check=False)
