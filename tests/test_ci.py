@@ -94,8 +94,8 @@ def test_the_machine_is_a_fresh_one():
 PLAIN = "exec env PYTEST_DISABLE_PLUGIN_AUTOLOAD=1"
 
 
-def ci(folder: Path, source: str) -> tuple[int, str]:
-    """The exit status of `.ci/run` on a project with these tests, and what it says."""
+def ci(folder: Path, source: str, types: str = "true") -> tuple[int, str]:
+    """The exit status of `.ci/run` on a project with these tests, and what it says; ``types`` checks its types."""
     shutil.copytree(ROOT / ".ci", folder / ".ci", dirs_exist_ok=True)
     (folder / "tests").mkdir(exist_ok=True)
     (folder / "tests" / "test_it.py").write_text(source)
@@ -103,7 +103,9 @@ def ci(folder: Path, source: str) -> tuple[int, str]:
     pytest_of_ours = folder / ".venv" / "bin" / "pytest"
     pytest_of_ours.write_text(f'#!/bin/sh\n{PLAIN} "{sys.executable}" -m pytest -q -ra -c /dev/null --rootdir . "$@"\n')
     pytest_of_ours.chmod(0o700)
-    (folder / "Makefile").write_text("lint types collected debian agents:\n\t@true\ntest:\n\t@.venv/bin/pytest\n")
+    (folder / "Makefile").write_text(
+        f"lint collected debian agents:\n\t@true\ntypes:\n\t@{types}\ntest:\n\t@.venv/bin/pytest\n"
+    )
     done = subprocess.run(["bash", ".ci/run"], cwd=folder, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout
 
@@ -139,3 +141,9 @@ def test_what_fails_twice_is_red(tmp_path: Path) -> None:
     status, said = ci(tmp_path, FAILS)
     assert status == 1
     assert "once more, alone:" in said and "passed only the second time" not in said
+
+
+def test_wrong_types_are_red_though_all_tests_pass(tmp_path: Path) -> None:
+    status, said = ci(tmp_path, "def test_is_right():\n    pass\n", types="echo 'a.py:1: error'; false")
+    assert status != 0
+    assert "a.py:1: error" in said and "1 passed" in said
