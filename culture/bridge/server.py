@@ -1,7 +1,8 @@
-"""Serves a bridge: over HTTP for many programs, or over stdio for one."""
+"""Serves a bridge: over HTTP, with limits per token, for many programs, or over stdio for one."""
 
 import logging
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 from urllib.parse import urlsplit
@@ -9,17 +10,19 @@ from urllib.parse import urlsplit
 from mcp.server.auth.settings import AuthSettings, ClientRegistrationOptions, RevocationOptions
 from mcp.server.mcpserver import MCPServer
 from pydantic import AnyHttpUrl
-from starlette.types import ASGIApp
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from culture.bridge.access import BridgeAccess
+from culture.bridge.access import BridgeAccess, digest
 from culture.bridge.bearer_tokens import BearerTokenVerifier, caller_of
 from culture.bridge.callers import CallRate
 from culture.bridge.client import BridgeClient
 from culture.bridge.connection_pool import SecretOf
 from culture.bridge.oauth import PATH, REGISTRATION, Consents, consent_page, no_consent
-from culture.bridge.quotas import TokenQuotas
 from culture.bridge.settings import BridgeSettings
 from culture.bridge.tools import build
+from culture.lib.ratelimit import SlidingWindow, Slots
 from culture.mcp_http import http
 from culture.mcp_http import server as mcp_server
 from culture.mcp_http.admission import AdmissionCheck, own_names
@@ -28,6 +31,12 @@ log = logging.getLogger(__name__)
 
 _LONGEST_REQUEST = 1024 * 1024
 _EVERYWHERE = ("0.0.0.0", "::", "")
+AT_ONCE = 64
+"""Limit of open requests per token, streams included."""
+SESSIONS, SESSION_LIFETIME = 100, 1800.0
+"""Limit of sessions opened per token within the lifetime (s) of an unused session."""
+_SESSION = "mcp-session-id"
+_REMEMBERED = 1024
 
 
 def application(
@@ -108,3 +117,39 @@ async def serve_stdio(settings: BridgeSettings, secret_of: SecretOf) -> None:
     client = BridgeClient(settings, secret_of)
     async with client.running():
         await mcp_server.serve_stdio(build(client))
+
+
+class TokenQuotas:
+    """ASGI middleware that limits the open requests and the MCP sessions of each bearer token."""
+
+    def __init__(self, app: ASGIApp, clock: Callable[[], float] = time.monotonic) -> None:
+        self._app = app
+        self._clock = clock
+        self._open = Slots()
+        self._sessions = SlidingWindow(_REMEMBERED)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, or answer 429 if its bearer token has too many requests or sessions."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        key = digest(headers.get("authorization", ""))
+        has_session = _SESSION in headers
+
+        async def send_and_count(message: Message) -> None:
+            is_start = message["type"] == "http.response.start"
+            if is_start and not has_session and _SESSION in Headers(raw=message["headers"]):
+                self._sessions.add(key, self._clock())
+            await send(message)
+
+        if not self._open.take(key, AT_ONCE):
+            await PlainTextResponse(f"at most {AT_ONCE} requests at once", 429)(scope, receive, send)
+            return
+        try:
+            if not has_session and self._sessions.count(key, SESSION_LIFETIME, self._clock()) >= SESSIONS:
+                await PlainTextResponse(f"at most {SESSIONS} sessions", 429)(scope, receive, send)
+            else:
+                await self._app(scope, receive, send_and_count)
+        finally:
+            self._open.release(key)

@@ -10,13 +10,14 @@ Commands of one file each:
 
 - account: `culture account`
 - bridge: `culture bridge`, `culture bridge token`
+- completion: `culture completion`: the scripts for bash, zsh and fish
 - config: `culture config`
 - digest: `culture digest`
 - help: `culture help`; its pages are topics/*.txt
 - skills: `culture skills`
 - wiki: `culture wiki`
 
-Folders, each with a map in its own docstring: agents, completion, demo, doctor, history, mesh, server, team, up, web.
+Folders, each with a map in its own docstring: agents, demo, doctor, history, mesh, server, team, up, web.
 
 Helpers:
 

@@ -48,7 +48,7 @@ COMMANDS = {
     "wiki": "culture.cli.wiki:group",
     "team": "culture.cli.team.command:group",
     "help": "culture.cli.help:help_",
-    "completion": "culture.cli.completion.command:completion",
+    "completion": "culture.cli.completion:completion",
 }
 
 

@@ -8,8 +8,8 @@ The specification calls this process the supervisor; here that word means the se
 | `team_context.py` | what they share: configuration, store, IRC, daemons, worktrees; background jobs |
 | `irc.py` | the team's IRC connection: incoming messages, notices, the read cursor |
 | `inbound.py` | acts on messages: `TASK:` lines, messages for a manager, refusals |
-| `heartbeat.py`, `idle_judge.py` | the periodic check of every member; the small model that says who is idle |
-| `budget.py` | pauses members when a budget is spent |
+| `heartbeat.py` | the periodic check of every member; a small model says who is idle |
+| `budget.py` | watches usage, pauses members when a budget is spent |
 | `reconcile.py` | after a restart: completes whatever was left half-done |
 | `control.py` | requests over the team's socket (`culture team hire`, `budget`, ...) |
 | `journal/` | what was intended and done, on disk; the state computed from it |

@@ -1,12 +1,20 @@
-"""The heartbeat: checks each member's process, usage, context, missed messages and idleness."""
+"""The heartbeat: checks each member's process, usage, context, missed messages, idleness.
+
+Whether a member is idle says a small model, without tools, session or memory (``judge``).
+"""
 
 import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from culture.clients.shared.backends import backend, supervisor_class
+from culture.clients.shared.supervisor import Supervisor, SupervisorSetup
+from culture.clients.shared.turn import chosen_model
+from culture.config.team import RoleConfig
 from culture.orchestrator.budget import Budget
 from culture.orchestrator.errors import DaemonStays, NoAnswer
 from culture.orchestrator.inbound import CHECK
@@ -15,9 +23,8 @@ from culture.orchestrator.members.hiring import IN_TURN, MemberHiring
 from culture.orchestrator.members.members import Fill
 from culture.orchestrator.members.recovery import MemberRecovery
 from culture.orchestrator.members.shift import Shift
-from culture.orchestrator.repository.overlap import OverlapWatch
 from culture.orchestrator.tasks.ledger import publish_task
-from culture.orchestrator.tasks.standstill import STANDSTILL, StandstillWatch
+from culture.orchestrator.tasks.task_checks import STANDSTILL, OverlapWatch, StandstillWatch
 from culture.orchestrator.team_context import TeamContext
 from culture.protocol.text import Profile, clean
 
@@ -35,6 +42,9 @@ SOON = 0.5
 AGAIN = 2.0
 """Interval (s) of further readings while its turn lasts."""
 Judge = Callable[[str], Awaitable[str]]
+PATIENCE = 60.0
+"""Seconds for the model that judges whether a member is idle."""
+SYSTEM_PROMPT = "You look after a team of AI agents. Answer the question with the one word that it asks for."
 
 
 @dataclass
@@ -274,3 +284,30 @@ class Heartbeat:
             log.warning("the idle check of %s failed: %s", nick, error)
             return False
         return verdict.strip().strip(".!").lower() == "yes"
+
+
+def judge(role: RoleConfig, nick: str, directory: Path) -> Judge:
+    """Return a function that asks the role's model a question and returns the model's answer.
+
+    ``nick``: names the judge in log messages; ``directory``: the folder in which the model's program runs. Raises
+    ``NoBackend`` if the role's backend is unknown. The returned function raises ``NoAnswer`` after a timeout.
+    """
+    kind = backend(role.agent)
+    supervisor_type = supervisor_class(kind)
+    if not issubclass(supervisor_type, Supervisor):
+        raise TypeError(f"{supervisor_type} judges nothing")
+    options = {name: value for name, value in role.options.items() if name in kind.fields}
+    setup = SupervisorSetup(
+        nick, directory, chosen_model(role.model), thinking="off", options=options, system_prompt=SYSTEM_PROMPT
+    )
+    supervisor, lock = supervisor_type(setup), asyncio.Lock()
+
+    async def ask(question: str) -> str:
+        try:
+            # One question at a time: cancelling one would cancel another that shares the process.
+            async with lock, asyncio.timeout(PATIENCE):
+                return await supervisor.judge(question)
+        except TimeoutError:
+            raise NoAnswer(f"no answer within {PATIENCE:g} s") from None
+
+    return ask

@@ -6,7 +6,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from culture.orchestrator.budget import Budget
+from culture.orchestrator.budget import Budget, UsageWatch
 from culture.orchestrator.errors import NotHired
 from culture.orchestrator.heartbeat import Heartbeat, Judge
 from culture.orchestrator.inbound import TeamInbound
@@ -16,7 +16,6 @@ from culture.orchestrator.members.hiring import MemberHiring
 from culture.orchestrator.members.members import ManagedAgent
 from culture.orchestrator.members.recovery import MemberRecovery
 from culture.orchestrator.members.shift import Shift
-from culture.orchestrator.members.usage_watch import UsageWatch
 from culture.orchestrator.members.worker_followup import WorkerFollowup
 from culture.orchestrator.prompts import load
 from culture.orchestrator.reconcile import Reconciler

@@ -4,7 +4,7 @@
 |---|---|
 | `client.py`, `remote.py`, `queue.py` | a wiki as programs use it: local, behind MCP, with queued writes |
 | `pages.py` | `Pages`: read, write on top of a revision, list, search, history |
-| `repository.py`, `history.py` | the bare git repository with its write lock, and its log |
+| `repository.py` | the bare git repository with its write lock, and its log |
 | `names.py`, `page_templates.py` | rules for page names; the first pages |
 | `tools.py`, `identity.py`, `server.py` | the five MCP tools, the caller's nick, HTTP and stdio |
 | `types.py`, `errors.py` | results and errors |

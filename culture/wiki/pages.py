@@ -16,7 +16,7 @@ from typing import Self
 from culture.config import paths
 from culture.lib.files import PRIVATE_DIRECTORY, private_directory
 from culture.protocol.names import valid_nick
-from culture.wiki import history, names, page_templates
+from culture.wiki import names, page_templates, repository
 from culture.wiki.errors import Conflict, NoSuchPage, WikiRefused, WikiUnavailable
 from culture.wiki.repository import NOTHING, BareRepository, CommitFile, wiki_lock
 from culture.wiki.types import (
@@ -155,7 +155,7 @@ class Pages:
         if file is None:
             raise NoSuchPage(f"there is no page {name}")
         name = file.path.removesuffix(names.SUFFIX)
-        changes = history.changes(self._repository, snapshot.commit, file.path, None if revision else 1)
+        changes = repository.changes(self._repository, snapshot.commit, file.path, None if revision else 1)
         for change in changes:
             if change.revision.startswith(revision):
                 text = self._text(change.blob)
@@ -178,7 +178,7 @@ class Pages:
                     return written
                 subject = " ".join(message.split())[:MESSAGE_LIMIT] or f"Write {name}"
                 contents = {names.path_of(name): text.encode()}
-                commit = self._repository.commit(snapshot.commit, contents, author, history.printable(subject))
+                commit = self._repository.commit(snapshot.commit, contents, author, repository.printable(subject))
                 if self._repository.swap(snapshot.commit, commit):
                     self._repository.tidy()
                     return Written(name, revision_of(text))
@@ -189,7 +189,7 @@ class Pages:
         snapshot = self._snapshot()
         inside = names.key(under.strip("/"))
         files = [file for file in _files(snapshot) if not inside or names.key(file.path).startswith(inside + "/")]
-        last = history.last_changes(self._repository, snapshot.commit, {file.path for file in files})
+        last = repository.last_changes(self._repository, snapshot.commit, {file.path for file in files})
         return [
             PageEntry(name, file.blob[:REVISION_LENGTH], file.size, last[file.path].author, last[file.path].time)
             for file in files
@@ -221,7 +221,7 @@ class Pages:
         file = snapshot.find(name)
         if file is None:
             raise NoSuchPage(f"there is no page {name}")
-        changes = history.changes(self._repository, snapshot.commit, file.path, limit)
+        changes = repository.changes(self._repository, snapshot.commit, file.path, limit)
         return [PageRevision(each.revision, each.author, each.time, each.message, each.commit) for each in changes]
 
     def _snapshot(self) -> WikiSnapshot:
@@ -259,7 +259,7 @@ class Pages:
     def _base(self, snapshot: WikiSnapshot, name: str, revision: str) -> str | None:
         if not revision:
             return ""
-        for change in history.changes(self._repository, snapshot.commit, names.path_of(name), None):
+        for change in repository.changes(self._repository, snapshot.commit, names.path_of(name), None):
             if change.revision.startswith(revision[:REVISION_LENGTH]):
                 return self._text(change.blob)
         return None

@@ -12,7 +12,7 @@ import pytest
 
 from culture.bridge.access import BridgeAccess
 from culture.bridge.callers import CallRate
-from culture.bridge.quotas import AT_ONCE, SESSIONS
+from culture.bridge.server import AT_ONCE, SESSIONS
 from culture.server.ircd import IRCd
 from tests.bridge.conftest import Bridge
 from tests.bridge.program import Refused, over_http, over_sse

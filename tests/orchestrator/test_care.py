@@ -14,8 +14,7 @@ import pytest
 from culture.cli.team.command import status
 from culture.clients.shared import pidfile
 from culture.config import paths
-from culture.orchestrator.heartbeat import IDLE_QUESTION
-from culture.orchestrator.idle_judge import judge
+from culture.orchestrator.heartbeat import IDLE_QUESTION, judge
 from culture.orchestrator.journal.state import Act, TaskStage
 from culture.orchestrator.repository.merge import NotMerged, merge
 from culture.orchestrator.repository.worktrees import Worktrees

@@ -8,8 +8,8 @@ import pytest
 
 from culture.lib.git_identity import signature
 from culture.orchestrator.repository.merge import NotMerged, conflicts, diff, main_branch, merge, summary
-from culture.orchestrator.repository.overlap import changed_files, overlaps
 from culture.orchestrator.repository.worktrees import Worktrees
+from culture.orchestrator.tasks.task_checks import changed_files, overlaps
 from tests.orchestrator.conftest import git_in
 from tests.support.waiting import until
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.orchestrator.tasks.standstill import STANDSTILL
+from culture.orchestrator.tasks.task_checks import STANDSTILL
 from culture.server.ircd import IRCd
 from tests.orchestrator.crew import at_work, end_members, heard, prompts_of, team_yaml
 from tests.orchestrator.test_prompts_to_act import SILENT, rests

@@ -9,7 +9,7 @@ import pytest
 from culture.config import paths
 from culture.orchestrator.journal.state import TaskStage, TeamState
 from culture.orchestrator.journal.store import read_state
-from culture.orchestrator.tasks.standstill import STANDSTILL
+from culture.orchestrator.tasks.task_checks import STANDSTILL
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
 from tests.orchestrator.crew import at_work, end_members, heard, prompts_of, team_yaml

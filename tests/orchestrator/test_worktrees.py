@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.orchestrator.repository.overlap import changed_files
-from culture.orchestrator.repository.rescue_refs import drop, rescues
-from culture.orchestrator.repository.salvage import INCOMPLETE, SalvagedWork, is_dirty, salvage
+from culture.orchestrator.repository.salvage import INCOMPLETE, SalvagedWork, drop, is_dirty, rescues, salvage
 from culture.orchestrator.repository.worktrees import UnsafePlace, Worktrees
+from culture.orchestrator.tasks.task_checks import changed_files
 from tests.orchestrator.conftest import git_in
 
 

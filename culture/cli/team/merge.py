@@ -21,8 +21,8 @@ from culture.orchestrator.journal.state import TaskStage
 from culture.orchestrator.journal.store import read_state
 from culture.orchestrator.repository import merge as branch_merge
 from culture.orchestrator.repository.merge import MergeResult, NotMerged
-from culture.orchestrator.repository.rescue_refs import Rescue, rescues
-from culture.orchestrator.repository.rescue_refs import drop as drop_ref
+from culture.orchestrator.repository.salvage import Rescue, rescues
+from culture.orchestrator.repository.salvage import drop as drop_ref
 from culture.orchestrator.repository.worktrees import RESCUES, Worktrees
 from culture.protocol.vocabulary import Exit
 from culture.server.core.ids import MICROSECONDS

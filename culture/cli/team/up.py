@@ -137,7 +137,7 @@ def _check(config: TeamConfig) -> None:
 async def _stay(config: TeamConfig) -> None:
     from culture.cli.team.factory import assemble
     from culture.orchestrator.control import ControlSocket
-    from culture.orchestrator.idle_judge import judge
+    from culture.orchestrator.heartbeat import judge
     from culture.orchestrator.team import Team
 
     stop = asyncio.Event()

@@ -205,8 +205,8 @@ async def test_the_supervisor_s_process_is_not_the_agent_s(ircd: IRCd, home: Pat
 async def test_a_team_asks_it_who_is_idle_and_not_how_an_agent_does(
     environment: None, model: Model, tmp_path: Path
 ) -> None:
-    from culture.orchestrator.idle_judge import SYSTEM_PROMPT as OF_TEAMS
-    from culture.orchestrator.idle_judge import judge
+    from culture.orchestrator.heartbeat import SYSTEM_PROMPT as OF_TEAMS
+    from culture.orchestrator.heartbeat import judge
 
     asked = judge(RoleConfig(model="claude-haiku-4-5"), NICK, tmp_path)
     assert await asked("Is it idle? [[say Yes.]]") == "Yes."
