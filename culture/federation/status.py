@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from culture.config.model import ServerConfig
-from culture.federation.link import Link, Stage
 from culture.lib.files import replace_file
 from culture.lib.secret_compare import same_secret
-from culture.server.skill import Host
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the command line asks only where the file is
+    from culture.federation.link import Link
     from culture.federation.mesh import Mesh
+    from culture.server.skill import Host
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def path_of(config: ServerConfig) -> Path:
 class Status:
     """Writes it when something in it changed."""
 
-    def __init__(self, mesh: "Mesh", host: Host) -> None:
+    def __init__(self, mesh: "Mesh", host: "Host") -> None:
         self._mesh = mesh
         self._host = host
         self._path = path_of(host.config)
@@ -58,6 +58,8 @@ class Status:
 
     def figures(self) -> list[dict[str, Any]]:
         """One entry for each link that shall be."""
+        from culture.federation.link import Stage  # is loaded where there is a mesh
+
         dialler, held = self._mesh.dialler, self._mesh.log
         entries = []
         for name, settings in dialler.wanted.items():
@@ -82,7 +84,7 @@ class Status:
             entries.append(entry)
         return entries
 
-    def _lag(self, name: str, link: Link) -> int:
+    def _lag(self, name: str, link: "Link") -> int:
         """For how many seconds the peer has not got something on disk that it was told."""
         now, samples = self._host.monotonic(), self._samples.setdefault(name, deque(maxlen=_SAMPLES))
         while samples and samples[0][1] <= link.acked:

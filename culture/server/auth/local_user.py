@@ -5,6 +5,7 @@ nothing. ``objection`` finds the processes that hold the client's socket and say
 """
 
 import pwd
+from typing import TYPE_CHECKING
 
 from culture.config import peer_uid, process_owner
 from culture.config.model import ServerConfig
@@ -12,7 +13,9 @@ from culture.lib.secret_compare import same_secret
 from culture.runtime import REAL, Runtime
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account
-from culture.server.core.session import Session
+
+if TYPE_CHECKING:  # the command line asks only for uids
+    from culture.server.core.session import Session
 
 TUNNELS = frozenset(
     {
@@ -35,7 +38,7 @@ TUNNELS = frozenset(
 """Names of processes that bring connections from elsewhere, whose uid proves nothing."""
 
 
-def account_at(session: Session, nick: str, accounts: AccountStore, config: ServerConfig) -> Account | None:
+def account_at(session: "Session", nick: str, accounts: AccountStore, config: ServerConfig) -> Account | None:
     """Return the account that owns the nick if the client runs as the account's local user.
 
     Returns None otherwise; always for a WebSocket, which comes from a web page and not from the user, and where the
