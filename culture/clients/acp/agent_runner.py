@@ -5,6 +5,7 @@ import logging
 import math
 import os
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,9 @@ from acp import RequestError
 from acp.schema import (
     AgentMessageChunk,
     AgentThoughtChunk,
+    AllowedOutcome,
     AvailableCommandsUpdate,
+    DeniedOutcome,
     PermissionOption,
     PromptResponse,
     RequestPermissionResponse,
@@ -25,16 +28,18 @@ from acp.schema import (
 from culture.clients.acp.answer import FULL, LOST, AcpAnswer, AcpUsage, failure, odd_stop, tokens
 from culture.clients.acp.escape_prompt import as_text, without_files, without_skills
 from culture.clients.acp.options import Permissions, options
-from culture.clients.acp.permissions import AcpPermissions, response
 from culture.clients.acp.process import AcpProcess, require
 from culture.clients.acp.quirks import program_of, quirks_of
 from culture.clients.acp.sessions import AcpSessions
+from culture.clients.shared.asking import Ask, OpenQuestions
 from culture.clients.shared.instructions import joined
 from culture.clients.shared.queued import UNKNOWN_EXIT, QueuedRunner
 from culture.clients.shared.sandbox.bubblewrap import inside
-from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, RunnerSetup, Turn
+from culture.clients.shared.turn import CLEAR, COMPACT, AgentDied, Can, Permit, RunnerSetup, Turn
 from culture.lib.process.orphans import carrying, end_all, tokened
 
+ALLOWANCES = ("allow_once", "allow_always")
+REJECTIONS = ("reject_once", "reject_always")
 log = logging.getLogger(__name__)
 
 # OpenCode on a busy machine: its program has more than a hundred megabytes.
@@ -46,6 +51,44 @@ LATE = 1.0
 # After so many seconds of silence, further updates are a new turn that the program began by itself.
 APART = 30.0
 SHORTENING = ("compact", "compress")
+
+
+class AcpPermissions:
+    """Answers the agent's permission requests by the policy, or by asking people."""
+
+    def __init__(self, policy: Permissions) -> None:
+        self._policy = policy
+        self._questions = OpenQuestions()
+
+    async def decide(self, tool: str, given: Mapping[str, object], ask: Ask | None) -> Permit | None:
+        """Return whether the tool may be used, decided by the policy or by asking people.
+
+        ``given``: the tool's input; ``ask``: asks people, None if that is not possible: then the tool is refused.
+        Returns None if the turn was interrupted.
+        """
+        if self._policy is Permissions.ALLOW:
+            return Permit(True)
+        if self._policy is Permissions.DENY or ask is None:
+            return Permit(False)
+        return await self._questions.put(ask, tool, given)
+
+    def break_off(self) -> None:
+        """Withdraw the open permission questions, because the turn is interrupted."""
+        self._questions.forget()
+
+
+def permission_response(permit: Permit | None, options: Sequence[PermissionOption]) -> RequestPermissionResponse:
+    """Return the protocol's response to a permission request: the option to choose.
+
+    Of those that fit the permit, one that holds only once is preferred; no permit means cancelled.
+    """
+    if permit is not None and not permit.interrupt:
+        for kind in ALLOWANCES if permit.allowed else REJECTIONS:
+            for option in options:
+                if option.kind == kind:
+                    chosen = AllowedOutcome(outcome="selected", option_id=option.option_id)
+                    return RequestPermissionResponse(outcome=chosen)
+    return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
 
 
 class AcpRunner(QueuedRunner):
@@ -190,14 +233,14 @@ class AcpRunner(QueuedRunner):
             self.touch()
             answer = self._answer if session_id == self._session else None
             if answer is None or self._interrupted:
-                return response(None, options)
+                return permission_response(None, options)
             await self._pass_on([*answer.flush(), *answer.called(tool_call, sure=True)])
         permit = await self._permissions.decide(*answer.use(tool_call), self.permit)
         self.touch()
         if permit is not None and permit.interrupt:
             # Do not wait for the end of the turn here: it waits for this answer.
             await self._cancelled()
-        return response(permit, options)
+        return permission_response(permit, options)
 
     # Sessions.
 

@@ -1,16 +1,24 @@
-"""Start, resume and close sessions of an ACP agent."""
+"""Start, resume and close sessions of an ACP agent; set their model and mode."""
 
 import logging
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import acp
 from acp import RequestError
-from acp.schema import AgentCapabilities, Implementation, LoadSessionResponse, ResumeSessionResponse
+from acp.schema import (
+    AgentCapabilities,
+    Implementation,
+    LoadSessionResponse,
+    NewSessionResponse,
+    ResumeSessionResponse,
+    SessionConfigOptionSelect,
+    SessionConfigSelectGroup,
+)
 
 from culture.clients.acp.answer import failure
-from culture.clients.acp.model_mode import choose
 from culture.clients.acp.options import AcpOptions
 from culture.clients.acp.process import AcpProcess
 from culture.clients.acp.quirks import program_of, quirks_of
@@ -21,6 +29,8 @@ log = logging.getLogger(__name__)
 
 AUTH_REQUIRED = -32000
 METHOD_NOT_FOUND = -32601
+Begun = NewSessionResponse | LoadSessionResponse | ResumeSessionResponse
+MOST_NAMED = 20
 
 
 @dataclass(slots=True)
@@ -112,3 +122,64 @@ class AcpSessions:
 
     def _place(self) -> dict[str, Any]:
         return {"cwd": str(self.directory.absolute()), "mcp_servers": list(self.options.mcp_servers)}
+
+
+async def choose(link: AcpProcess, session: str, begun: Begun, model: str | None, mode: str | None) -> None:
+    """Set a session's model and mode to the configured ones, if any.
+
+    ``session``: its id; ``begun``: the agent's response to its start, which lists the models and modes that the agent
+    offers. ``WrongConfiguration`` if a configured one is not among them.
+    """
+    if model is not None:
+        await _set_choice(link, session, begun, "model", "model", _spellings(model))
+    if mode is not None:
+        await _set_choice(link, session, begun, "mode", "acp_mode", (mode,))
+
+
+async def _set_choice(
+    link: AcpProcess, session: str, begun: Begun, what: str, setting: str, spellings: Sequence[str]
+) -> None:
+    option = _option(begun, what)
+    offered = list(_values(option)) if option is not None else _modes(begun) if what == "mode" else []
+    wanted = next((each for each in spellings if each in offered), spellings[0])
+    try:
+        if option is not None:
+            if option.current_value != wanted:
+                await link.talk(link.agent.set_config_option(config_id=option.id, session_id=session, value=wanted))
+        elif offered:
+            await link.talk(link.agent.set_session_mode(session_id=session, mode_id=wanted))
+        else:
+            log.warning("the agent offers no choice of %s: %s is ignored", what, wanted)
+    except RequestError as error:
+        names = ", ".join(offered[:MOST_NAMED])
+        raise WrongConfiguration(
+            f"{setting}: the agent does not take {wanted!r} ({error}); it offers {names}"
+        ) from error
+
+
+def _spellings(model: str) -> tuple[str, ...]:
+    """Return the spellings of a model's name: as configured, and without the provider."""
+    bare = model.partition("/")[2]
+    return (model, bare) if bare else (model,)
+
+
+def _option(begun: Begun, what: str) -> SessionConfigOptionSelect | None:
+    """Return the session option with the id or, failing that, the category ``what``; or None.
+
+    ``begun``: the agent's response to the session's start, which lists the options.
+    """
+    selects = [each for each in begun.config_options or () if isinstance(each, SessionConfigOptionSelect)]
+    named = [each for each in selects if each.id == what]
+    return next(iter([*named, *(each for each in selects if each.category == what)]), None)
+
+
+def _values(option: SessionConfigOptionSelect) -> Iterator[str]:
+    for each in option.options:
+        if isinstance(each, SessionConfigSelectGroup):
+            yield from (inner.value for inner in each.options)
+        else:
+            yield each.value
+
+
+def _modes(begun: Begun) -> list[str]:
+    return [mode.id for mode in begun.modes.available_modes] if begun.modes is not None else []

@@ -37,9 +37,8 @@ from culture.clients.claude.answer import (
 )
 from culture.clients.claude.detect import PROGRAM, TRIED
 from culture.clients.claude.options import DEEPEST, effort, options
-from culture.clients.claude.prices import Estimate
-from culture.clients.claude.quotas import REJECTED, quotas
 from culture.clients.claude.session import ClaudeSession
+from culture.clients.claude.usage import REJECTED, Estimate, quotas
 from culture.clients.shared.background import REFUSED, is_same_prompt
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.programs import Found, note_version

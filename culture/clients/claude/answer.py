@@ -17,7 +17,7 @@ from claude_agent_sdk import (
 from claude_agent_sdk.types import ContentBlock, ServerToolUseBlock
 
 from culture.clients.claude.detect import to_log_in
-from culture.clients.claude.prices import price
+from culture.clients.claude.usage import price
 from culture.clients.shared.tool_result import tool_result
 
 # Model name of messages that come from the program, not from a model.

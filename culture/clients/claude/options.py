@@ -1,4 +1,4 @@
-"""Build the options of the Claude Agent SDK from an agent's setup, with validation."""
+"""Build the options of the Claude Agent SDK from an agent's setup, with our instructions."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -9,13 +9,21 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher
 from claude_agent_sdk.types import CanUseTool, EffortLevel, HookEvent, McpServerConfig, PermissionMode, SdkPluginConfig
 
 from culture.clients.claude import detect
-from culture.clients.claude.instructions import appended
 from culture.clients.shared import mcp
 from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.instructions import SHORT_CONTEXT, joined
 from culture.clients.shared.options import check_directory, chosen
 from culture.clients.shared.programs import installing
 from culture.clients.shared.sandbox.bubblewrap import Sandbox
 from culture.clients.shared.turn import RunnerSetup
+
+INSTRUCTIONS = f"""\
+# Think at length when it is worth it
+
+Ordinary work needs ordinary thought. Use extended thinking for planning, for a bug that does not give way, and for \
+decisions about architecture, or when a whisper says [THINK_DEEPER]. Go back to ordinary thought afterwards.
+
+{SHORT_CONTEXT}"""
 
 
 def mcp_servers(setting: object, environment: Mapping[str, str]) -> dict[str, McpServerConfig]:
@@ -143,3 +151,11 @@ def launcher(sandbox: Sandbox | None, environment: Mapping[str, str]) -> Path | 
     if program is None:
         raise WrongConfiguration(f"Claude Code is not installed: {installing('claude')}")
     return sandbox.launcher(program, environment)
+
+
+def appended(instructions: str, note: str = "") -> str:
+    """Return the text appended to Claude's system prompt.
+
+    It has the agent's instructions, those of culture for Claude, and ``note``.
+    """
+    return joined(instructions, INSTRUCTIONS, note)

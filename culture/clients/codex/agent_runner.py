@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from culture.clients.codex import account, approvals, options
+from culture.clients.codex import account, options, user_requests
 from culture.clients.codex.answer import (
     LIMITED,
     CodexAnswer,
@@ -20,8 +20,8 @@ from culture.clients.codex.answer import (
 from culture.clients.codex.app_server import AppServer, AppServerError, Params, with_tools
 from culture.clients.codex.conversation import CodexThread
 from culture.clients.codex.detect import PROGRAM, TRIED
-from culture.clients.codex.instructions import added
-from culture.clients.codex.user_questions import NOBODY
+from culture.clients.codex.options import added
+from culture.clients.codex.user_requests import NOBODY
 from culture.clients.shared.budget import Quota
 from culture.clients.shared.errors import WrongConfiguration
 from culture.clients.shared.programs import Found, note_version
@@ -279,8 +279,10 @@ class CodexRunner(QueuedRunner):
         """
         self.touch()
         item = self._collected.items.get(str(params.get("itemId")), {})
-        answer, why = await approvals.answered(method, params, item, self.setup.directory, self._ask, self._consult)
-        if why and self._conversation is not None and answer != approvals.CANCEL:
+        answer, why = await user_requests.answer_request(
+            method, params, item, self.setup.directory, self._ask, self._consult
+        )
+        if why and self._conversation is not None and answer != user_requests.CANCEL:
             # Codex tells the model only that it was refused; the reason is text from IRC.
             await self._conversation.steer(REFUSED, why)
         self.touch()

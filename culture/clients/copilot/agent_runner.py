@@ -29,15 +29,14 @@ from copilot.session_events import (
     ToolExecutionCompleteData,
 )
 
-from culture.clients.copilot import user_questions
+from culture.clients.copilot import user_requests
 from culture.clients.copilot.answer import CopilotAnswer, normalised, not_logged_in, result, tokens
 from culture.clients.copilot.conversation import UNREACHABLE, CopilotConversation
 from culture.clients.copilot.detect import PROGRAM, TRIED, known_login
-from culture.clients.copilot.instructions import appended
-from culture.clients.copilot.options import DEEP, asks, read
-from culture.clients.copilot.permissions import wanted
+from culture.clients.copilot.options import DEEP, appended, asks, read
 from culture.clients.copilot.process import START_PATIENCE, CopilotProcess
 from culture.clients.copilot.tasks import Shells
+from culture.clients.copilot.user_requests import wanted
 from culture.clients.shared.asking import OpenQuestions
 from culture.clients.shared.background import REFUSED, is_same_prompt
 from culture.clients.shared.errors import WrongConfiguration
@@ -174,8 +173,8 @@ class CopilotRunner(QueuedRunner):
             "enable_config_discovery": True,
             "streaming": True,
             "on_permission_request": self._decide,
-            "on_user_input_request": lambda request, _where: user_questions.answered(request, self._consult),
-            "on_elicitation_request": lambda form: user_questions.elicited(form, self._consult),
+            "on_user_input_request": lambda request, _where: user_requests.answered(request, self._consult),
+            "on_elicitation_request": lambda form: user_requests.elicited(form, self._consult),
             "hooks": {
                 "on_user_prompt_submitted": self._before_prompt,
                 "on_post_tool_use": self._after_tool,
@@ -288,7 +287,7 @@ class CopilotRunner(QueuedRunner):
     async def _consult(self, fields: Sequence[FormField]) -> FormReply:
         """Pass Copilot's own questions to people, and return their answers."""
         self.touch()
-        reply = FormReply(why=user_questions.NOBODY) if self.consult is None else await self.consult(fields)
+        reply = FormReply(why=user_requests.NOBODY) if self.consult is None else await self.consult(fields)
         self.touch()
         return reply
 

@@ -1,4 +1,4 @@
-"""Build the options of Copilot's SDK from an agent's setup, with validation."""
+"""Build the options of Copilot's SDK from an agent's setup, and our instructions for it."""
 
 import os
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from copilot.session import ProviderConfig, ReasoningEffort
 
 from culture.clients.copilot.detect import INSTALL, PATH_VARIABLE, program
 from culture.clients.shared.errors import WrongConfiguration
+from culture.clients.shared.instructions import SHORT_CONTEXT, joined
 from culture.clients.shared.options import check_directory, chosen
 
 ALLOW, ASK = "allow", "ask"
@@ -26,6 +27,18 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 _KEY = "api_key_env"
 _TEXTS = ("base_url", _KEY, "api_version")
 _FIGURES = ("max_prompt_tokens",)
+INSTRUCTIONS = f"""\
+# Nobody sits in front of you
+
+You are in no terminal. Whoever calls you is on IRC and sees only what is said there: what you say after your last \
+work in a turn, and what you send with your irc skill.
+
+# Think at length when it is worth it
+
+Ordinary work needs ordinary thought. Think longer for planning, for a bug that does not give way, and for decisions \
+about architecture, or when a whisper says [THINK_DEEPER]. Go back to ordinary thought afterwards.
+
+{SHORT_CONTEXT}"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,3 +164,11 @@ def _value(variable: str, environment: Mapping[str, str]) -> str:
     if not (value := environment.get(variable)):
         raise WrongConfiguration(f"provider.{_KEY}: the daemon's environment has no {variable}")
     return value
+
+
+def appended(instructions: str, note: str = "") -> str:
+    """Return the text appended to Copilot's system prompt.
+
+    It has the agent's instructions, those of culture for Copilot, and ``note``.
+    """
+    return joined(instructions, INSTRUCTIONS, note)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from culture.clients.scripted import steps
-from culture.clients.scripted.steps import Step
-from culture.clients.scripted.templates import PLACES, places
+from culture.clients.scripted.steps import PLACES, Step, places
 from culture.clients.shared.documents import Document, Key, wrong
 from culture.clients.shared.errors import WrongConfiguration
 

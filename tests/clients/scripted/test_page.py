@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from culture.clients.scripted.playbook_schema import STEPS
-from culture.clients.scripted.templates import PLACES
+from culture.clients.scripted.steps import PLACES
 from culture.config.load import load_agents
 from tests.clients.desks import NotedDesk
 from tests.clients.scripted.conftest import Play, Player

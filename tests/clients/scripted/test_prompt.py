@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.clients.scripted.prompt import PromptMessage, message_at, messages_in
-from culture.clients.scripted.templates import fill, places, shell_command
+from culture.clients.scripted.steps import fill, places, shell_command
 
 PROMPT = """[IRC @mention in #general] <spark-ori> @spark-helper first
     and a second line

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from culture.clients.codex.user_questions import answered, elicited, tool_call
+from culture.clients.codex.user_requests import answer_form, answer_questions, tool_call
 from culture.clients.shared.questions.elicitation import Elicitation, content_of_schema, fields_of_schema, option_words
 from culture.clients.shared.turn import FormField, FormReply
 from culture.config.agents import TrustConfig
@@ -119,15 +119,15 @@ async def test_codex_asks_for_no_secret_in_a_room_and_for_a_tool_by_a_permission
         return FormReply(("rice",))
 
     secret = {"questions": [{"id": "k", "question": "API key?", "isSecret": True}]}
-    told = await answered(secret, never)
+    told = await answer_questions(secret, never)
     assert "secrets are not asked for" in told["answers"]["k"]["answers"][0]
     form = {"serverName": "lunch", "message": "Dish?", "mode": "form"}
     schema = {"properties": {"dish": {"type": "string"}}}
-    assert await elicited({**form, "requestedSchema": schema}, rice) == {
+    assert await answer_form({**form, "requestedSchema": schema}, rice) == {
         "action": "accept",
         "content": {"dish": "rice"},
     }
-    assert (await elicited({**form, "mode": "url", "url": "x"}, never))["action"] == "decline"
+    assert (await answer_form({**form, "mode": "url", "url": "x"}, never))["action"] == "decline"
     meta = {"codex_approval_kind": "mcp_tool_call", "tool_params": {"a": 1}, "persist": "always"}
     tool, given = tool_call({**form, "_meta": meta})
     assert tool == "lunch.tool" and given["tool_params"] == {"a": 1} and "persist" not in given

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from culture.clients.claude.instructions import appended as for_claude
-from culture.clients.codex.instructions import added as for_codex
-from culture.clients.copilot.instructions import appended as for_copilot
+from culture.clients.claude.options import appended as for_claude
+from culture.clients.codex.options import added as for_codex
+from culture.clients.copilot.options import appended as for_copilot
 from culture.clients.shared.instructions import instructions, joined
 from culture.clients.shared.verdicts import Action
 from culture.protocol.vocabulary import UserClass

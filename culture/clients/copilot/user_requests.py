@@ -1,14 +1,50 @@
-"""Put Copilot's own questions to people: ask_user and forms of MCP servers."""
+"""Put Copilot's requests to people: permissions, ask_user, and forms of MCP servers."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from copilot.session import ElicitationContext, ElicitationResult, UserInputRequest, UserInputResponse
+from copilot.session_events import (
+    PermissionRequest,
+    PermissionRequestCustomTool,
+    PermissionRequestMcp,
+    PermissionRequestRead,
+    PermissionRequestShell,
+    PermissionRequestUrl,
+    PermissionRequestWrite,
+)
 
 from culture.clients.shared.questions.elicitation import content_of_schema, fields_of_schema
 from culture.clients.shared.turn import FormField, FormReply
 
 Consult = Callable[[Sequence[FormField]], Awaitable[FormReply]]
 NOBODY = "nobody sits here: ask on IRC, with irc_client ask"
+
+
+def wanted(request: PermissionRequest) -> tuple[str, Mapping[str, object]]:
+    """Return tool name and input of a permission request.
+
+    The name is one that people write in patterns like ``Bash(git status:*)``.
+    """
+    match request:
+        case PermissionRequestShell():
+            return "Bash", {"command": request.full_command_text, "description": request.intention}
+        case PermissionRequestWrite():
+            return "Write", {"file_path": request.file_name, "diff": request.diff}
+        case PermissionRequestRead():
+            return "Read", {"file_path": request.path}
+        case PermissionRequestUrl():
+            return "WebFetch", {"url": request.url}
+        case PermissionRequestMcp():
+            return f"{request.server_name}-{request.tool_name}", _given(request.args)
+        case PermissionRequestCustomTool():
+            return request.tool_name, _given(request.args)
+        case _:
+            return request.kind, request.to_dict()
+
+
+def _given(arguments: Any) -> Mapping[str, object]:
+    return arguments if isinstance(arguments, dict) else {"input": arguments}
 
 
 async def answered(request: UserInputRequest, consult: Consult) -> UserInputResponse:
