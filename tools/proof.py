@@ -216,6 +216,12 @@ PROOFS = {
             concerns=("culture/clients/shared", "culture/protocol"),
         ),
         Proof(
+            "simulationbugs",
+            "twenty bugs, listed before the simulator was adjusted to them: how many seeds find each, 400 at most",
+            (sys.executable, "-m", "tests.simulation.injected", "--json", FIGURES),
+            concerns=("culture/federation", "culture/skills/history", "culture/server", "tests/simulation"),
+        ),
+        Proof(
             "fuzz",
             "random bytes and grammar-aware garbage: no crash, memory flat",
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),
