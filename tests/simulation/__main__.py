@@ -23,7 +23,16 @@ def main() -> int:
     number_objects()
     kinds = tuple(options.kinds.split(",")) if options.kinds else ()
     only = None if options.faults is None else tuple(int(each) for each in options.faults.split(",") if each)
-    setup = Setup(options.servers, options.people, options.seconds, kinds, only, options.verbose, options.scenario)
+    setup = Setup(
+        options.servers,
+        options.people,
+        options.seconds,
+        kinds,
+        only,
+        options.verbose,
+        options.scenario,
+        options.hostile,
+    )
     began, failed, virtual, count = time.monotonic(), 0, 0.0, 0
     for outcome in run_seeds(range(options.seed, options.seed + options.count), setup, options.jobs):
         count += 1
@@ -49,6 +58,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--people", type=int, default=2, help="on each server")
     parser.add_argument("--seconds", type=float, default=20.0, help="virtual seconds in which things go wrong")
     parser.add_argument("--kinds", default=",".join(faults.KINDS), help="kinds of faults")
+    parser.add_argument("--hostile", action="store_true", help="one more peer, which lies")
     parser.add_argument("--faults", help="only these faults of the seed, by their numbers")
     parser.add_argument("--jobs", type=int, default=1, help="seeds at a time")
     parser.add_argument("--verbose", action="store_true", help="print what happened")
@@ -91,6 +101,8 @@ def replay_line(seed: int, setup: Setup) -> str:
         words.append(f"--kinds {','.join(setup.kinds)}")
     if setup.scenario:
         words.append(f"--scenario {setup.scenario}")
+    if setup.is_hostile:
+        words.append("--hostile")
     if setup.only is not None:
         words.append(f"--faults {','.join(map(str, setup.only)) or ','}")
     return " ".join(words)

@@ -63,6 +63,8 @@ class SimServer:
         self.lives = 0
         self.trust: dict[str, tuple[str, tuple[str, ...]]] = {}
         """By peer the trust of the link and, for a restricted one, its channels."""
+        self.guests: dict[str, str] = {}
+        """Peers that dial it and that nobody waits for, with their secrets."""
         self.settings: dict[str, Any] = {}
         """Further settings of the configuration."""
         self.pause = 1.0
@@ -142,7 +144,9 @@ class SimServer:
             flood=Flood(clients=_UNLIMITED, agents=_UNLIMITED, loopback=_UNLIMITED),
             limits=ServerLimits(connections_per_address=1_000, connections_per_user=1_000, new_connections=10_000),
             channels=(),
-            links=tuple(self._link(peer, dials) for peer, dials in self._peers.items()),
+            links=tuple(
+                self._link(peer, dials) for peer, dials in {**self._peers, **dict.fromkeys(self.guests, False)}.items()
+            ),
             federation=Federation(ping=1.0, timeout=5.0),
             logger=LoggerConfig(enabled=False),
             urlindex=UrlIndexConfig(enabled=False),
@@ -160,7 +164,7 @@ class SimServer:
         address = f"{self.world.network.address_of(peer)}:{PORT}" if dials else None
         return LinkConfig(
             name=peer,
-            secret=_SECRET,
+            secret=self.guests.get(peer, _SECRET),
             address=address,
             tls=False if dials else None,
             trust=trust,  # type: ignore[arg-type]

@@ -12,9 +12,11 @@ from culture.protocol.vocabulary import UserClass
 from tests.simulation import faults
 from tests.simulation.clients import Person
 from tests.simulation.faults import Fault
+from tests.simulation.hostile import HostilePeer
 from tests.simulation.invariants import Violation, check
 from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.servers import SimServer
+from tests.simulation.unharmed import harm
 from tests.simulation.workload import WANTED, Reporting, Workload, rooms_of
 from tests.simulation.world import Host, World
 
@@ -39,6 +41,8 @@ class Setup:
     is_verbose: bool = False
     scenario: str = ""
     """One of ``SCENARIOS`` in the place of everything that the seed would bring."""
+    is_hostile: bool = False
+    """Whether one more peer lies (``hostile.py``)."""
 
 
 @dataclass
@@ -81,6 +85,8 @@ class Universe:
         everything = faults.plan(self.world.generator("faults"), names, self.edges, setup.seconds, setup.kinds)
         self.faults = [each for each in everything if setup.only is None or each.number in setup.only]
 
+        self.hostile = HostilePeer(self) if setup.is_hostile else None
+
     def _server(self, name: str, skew: float) -> SimServer:
         peers = {two: True for one, two in self.edges if one == name}
         peers |= {one: False for one, two in self.edges if two == name}
@@ -121,6 +127,8 @@ class Universe:
             return False
         for person in self.everybody:
             person.host.start(person.run())
+        if self.hostile is not None:
+            self.hostile.start()
         self.world.run(2)
         return True
 
@@ -208,13 +216,18 @@ class Universe:
         if not world.run_until(self.are_linked, 150):
             wrong.append(Violation("links", "the servers do not link again"))
         world.run(3)
+        if self.hostile is not None:
+            self.hostile.is_talking = False
         for person in self.everybody:
             person.is_talking = False
         if not world.run_until(self.is_settled, 90):
             missing = [person.first_nick for person in self.everybody if not person.is_there]
             wrong.append(Violation("links", f"not everybody is back: {missing}"))
         world.run(5)
-        return wrong + (check(self) if not wrong else []) + self.complaints()
+        if not wrong:
+            wrong += check(self)
+            wrong += [Violation("hostile", text) for text in (harm(self, self.hostile) if self.hostile else ())]
+        return wrong + self.complaints()
 
 
 class _Log(logging.Handler):
@@ -263,6 +276,8 @@ def run_seed(seed: int, setup: Setup, folder: Path) -> Outcome:
         "lives": sum(server.lives + 1 for server in universe.servers),
         "sessions": sum(person.sessions for person in universe.people),
     }
+    if universe.hostile is not None:
+        figures |= {"attacks": universe.hostile.attacks, "attacked": universe.hostile.links}
     trace = [" ".join(map(str, each)) for each in world.trace]
     virtual = round(world.now - 1000, 1)
     return Outcome(seed, wrong, world.digest, virtual, world.steps, list(map(str, universe.faults)), figures, trace)
