@@ -31,12 +31,15 @@ from culture.server.events import (
     Invited,
     Joined,
     Kicked,
+    Left,
     MetadataSet,
     Noted,
     Parted,
     Receipted,
     Redacted,
+    Renamed,
     Said,
+    nick_of,
 )
 from culture.server.skill import Host, hook
 
@@ -172,6 +175,8 @@ class Relay:
             return
         event = taken
         tags = line.tags if vouched else {}
+        if isinstance(event, Arrived | Renamed):
+            self._displace(event)
         with self._mesh.applying():
             verdict = registers.change(self._host, event, tags, self.apply)
         if name is not None:
@@ -188,6 +193,17 @@ class Relay:
             if user is not None:
                 gone = Parted(self._host.stamp(), user.source, event.channel)
                 self.tell_state(gone, encode(gone), None)
+
+    def _displace(self, event: Arrived | Renamed) -> None:
+        """Let go of a user whose nick another one takes: the peer has not said, or not yet, that the first has left.
+
+        A member of a channel who is no user any more could never leave it.
+        """
+        network = self._host.network
+        taker = network.user(nick_of(event.source)) if isinstance(event, Renamed) else None
+        there = network.user(event.new if isinstance(event, Renamed) else event.nick)
+        if there is not None and there is not taker:
+            self.apply(Left(self._host.stamp(), there.source, "Nick taken"), None)
 
     def apply(self, event: Event, version: int | None) -> None:
         """Make it so here; ``version`` is what its origin calls the change of a channel."""

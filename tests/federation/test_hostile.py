@@ -256,6 +256,27 @@ async def test_a_channel_is_no_older_by_what_is_said_of_another(tmp_path: Path, 
         assert (channel.created, channel.founded) == before
 
 
+@pytest.mark.fault("D15")
+@pytest.mark.parametrize(
+    ("line", "source"),
+    [("NICK thor-bob 1 user host thor + :Bob", "thor"), ("NICK thor-bob", "thor-eve!user@host")],
+)
+async def test_a_member_whose_nick_another_takes_is_gone(tmp_path: Path, line: str, source: str) -> None:
+    async with two_peers(tmp_path) as (ircd, thor, odin):
+        network, channel = ircd.parts.network, ircd.parts.network.channel("#general")
+        assert channel is not None
+        thor.arrive("thor-eve")
+        thor.join("thor-eve", "#general")
+        thor.event(line, source)
+        thor.join("thor-bob", "#general")
+        await thor.answered()
+        assert "thor-bob" in {user.nick for user in channel.members}
+        assert all(network.user(user.nick) is user for user in channel.members)
+        thor.writer.close()
+        await until(lambda: not channel.members)
+        assert await still_links(ircd, odin)
+
+
 PLAIN = f"seal={'0' * 32};id=thor.{EPOCH}.{{}};at=1773914400000000;kind=agent :thor-bob!user@host PRIVMSG"
 
 
