@@ -32,8 +32,8 @@ from culture.lib.files import private_directory, replace_file
 from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import new_account
-from culture.server.auth.oidc import errors as issuers
-from culture.server.auth.oidc.fetch import fetch
+from culture.server.auth.oidc import issuer as issuers
+from culture.server.auth.oidc.issuer import fetch
 from culture.skills.history.semantic.endpoint import Endpoint
 from culture.skills.history.store import Unavailable
 from culture.transport import Address, ClientIdentity, IRCTransport, ServerUnreachable

@@ -12,8 +12,7 @@
 | `requests.py` | commands and their answers, by label or by PING |
 | `batches.py` | IRCv3 batches, multiline limits |
 | `parse_messages.py` | lines and batches → `Message` |
-| `view.py`, `view_updates.py` | who is in which channel, and how each line changes that |
-| `isupport.py` | the server's 005 tokens |
+| `view.py`, `view_updates.py` | the server's 005 tokens, who is in which channel; how each line changes that |
 | `dedup.py`, `catchup.py` | each message once and in order; what was missed, from the history |
 | `history.py`, `who.py` | CHATHISTORY and search; WHO and WHOIS |
 | `profile.py`, `channels.py` | our own metadata and away message; the channels to be in |

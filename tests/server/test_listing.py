@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from culture.config.model import Operator
 from culture.protocol.message import Message
 from culture.server.core.state import Channel
-from culture.server.handlers.list_channels import Filter
+from culture.server.handlers.channels import ListFilter
 from culture.server.ircd import IRCd
 from tests.server.conftest import Crowd
 from tests.support.client import Client
@@ -127,6 +127,6 @@ async def test_by_age_of_the_topic(ages: Ages) -> None:
 
 @given(st.lists(st.text()), st.text(min_size=1))
 def test_any_words_make_a_filter(words: list[str], name: str) -> None:
-    wanted = Filter.parse(words)
+    wanted = ListFilter.parse(words)
     assert len(wanted.masks) + len(wanted.without) + len(wanted.conditions) == len([word for word in words if word])
     assert wanted.fits(Channel("#" + name, 0.0), 0.0) in (True, False)

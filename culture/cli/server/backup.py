@@ -22,16 +22,15 @@ from culture.config.model import ServerConfig
 from culture.lib.files import replace_file
 from culture.lib.process.background import EndedEarly
 from culture.server.auth.accounts import AccountsError
-from culture.server.backup import collect, tarball
 from culture.server.backup import restore as restoring
-from culture.server.backup.collect import Source
-from culture.server.backup.create import BackupDiskFull, Label, create
+from culture.server.backup import tarball
+from culture.server.backup.create import BackupDiskFull, Label, Source, create, data_files
 from culture.server.backup.manifest import ACCOUNTS, CONFIG, TLS, BadBackup, Manifest
 from culture.server.backup.restore import Unpacked
 from culture.server.lock import DataLock
 from culture.skills.history.sqlite.schema import STEPS as HISTORY
-from culture.skills.ledger.schema import STEPS as LEDGER
-from culture.skills.urlindex.schema import STEPS as URLINDEX
+from culture.skills.ledger.store import STEPS as LEDGER
+from culture.skills.urlindex.store import STEPS as URLINDEX
 
 NOT_INCLUDED = "The history is in PostgreSQL and not in this file"
 
@@ -109,7 +108,7 @@ def _sources(settings: ServerConfig, folder: Path, config: Path, with_tls: bool)
     if with_tls:
         keys = paths.home() / TLS
         yield from (Source(path, f"{TLS}/{path.name}") for path in sorted(keys.glob("*")) if path.is_file())
-    yield from collect.in_data(folder, _left_out)
+    yield from data_files(folder, _left_out)
 
 
 def _left_out(path: Path) -> None:

@@ -6,11 +6,11 @@ The docstring of a handler is its text in HELP: syntax first, then what the verb
 |---|---|
 | ``registration`` | PASS NICK USER PING PONG QUIT |
 | ``capability``, ``authenticate``, ``account`` | CAP; AUTHENTICATE; REGISTER VERIFY REDEEM |
-| ``channels``, ``list_channels``, ``modes`` | JOIN PART TOPIC NAMES INVITE KICK RENAME; LIST; MODE |
-| ``messages``, ``multiline``, ``redaction`` | PRIVMSG NOTICE TAGMSG; BATCH; REDACT |
+| ``channels``, ``modes`` | JOIN PART TOPIC NAMES INVITE KICK RENAME LIST; MODE |
+| ``messages``, ``redaction`` | PRIVMSG NOTICE TAGMSG BATCH MARKREAD; REDACT |
 | ``who``, ``whois`` | WHO; WHOIS WHOWAS ISON USERHOST |
-| ``presence``, ``monitor``, ``metadata``, ``markread`` | AWAY SETNAME; MONITOR; METADATA; MARKREAD |
-| ``server_info``, ``help``, ``operator`` | MOTD … STATS; HELP HELPOP; OPER KILL WALLOPS REHASH |
+| ``presence``, ``metadata`` | AWAY SETNAME MONITOR; METADATA |
+| ``server_info``, ``operator`` | MOTD … STATS HELP HELPOP; OPER KILL WALLOPS REHASH |
 """
 
 from culture.server.commands import table
@@ -19,14 +19,9 @@ from culture.server.handlers import (
     authenticate,
     capability,
     channels,
-    help,
-    list_channels,
-    markread,
     messages,
     metadata,
     modes,
-    monitor,
-    multiline,
     operator,
     presence,
     redaction,
@@ -41,19 +36,14 @@ COMMANDS = table(
     capability,
     channels,
     messages,
-    multiline,
     redaction,
-    markread,
     modes,
     operator,
     presence,
-    monitor,
     metadata,
     who,
     whois,
-    list_channels,
     authenticate,
     account,
     server_info,
-    help,
 )

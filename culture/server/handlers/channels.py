@@ -1,21 +1,28 @@
-"""Channels: JOIN, PART, TOPIC, NAMES, INVITE, KICK, RENAME (IRCv3 draft/channel-rename)."""
+"""Channels: JOIN, PART, TOPIC, NAMES, INVITE, KICK, RENAME (draft/channel-rename), and LIST."""
 
+import re
+from collections.abc import Iterable, Iterator
 from itertools import zip_longest
+from typing import NamedTuple
 
 from culture.lib.secret_compare import same_secret
 from culture.protocol.message import Message
-from culture.protocol.names import fold, valid_channel
+from culture.protocol.names import fold, matches, valid_channel
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import clip, room
 from culture.server.channels.join_reply import names_reply, show_channel, show_elsewhere, show_topic
 from culture.server.channels.ownership import may_release, name_fault, rank_at_entry, warn_of_confusable
 from culture.server.commands import command
 from culture.server.context import Context
+from culture.server.core.network import Network
 from culture.server.core.state import Channel
 from culture.server.core.visibility import sees_channel
 from culture.server.errors import Failed, Refused
 from culture.server.events import ChannelRenamed, Invited, Joined, Kicked, Parted, TopicSet
 from culture.server.subscriptions.metadata_replies import sync_elsewhere
+
+_LIST_CONDITION = re.compile(r"([CT]?)([<>])([0-9]{1,9})", re.IGNORECASE)
+_MINUTE = 60.0
 
 
 @command("JOIN", params=1)
@@ -200,3 +207,82 @@ def rename(ctx: Context, message: Message) -> None:
 
 def _cannot_rename(name: str, new: str, text: str) -> Failed:
     return Failed("RENAME", "CANNOT_RENAME", name, new, text=text)
+
+
+class ListCondition(NamedTuple):
+    """A condition of LIST on members (""), minutes since creation (C) or since the topic (T)."""
+
+    what: str
+    more: bool
+    value: int
+
+    def holds(self, channel: Channel, now: float) -> bool:
+        """Return whether the channel meets the condition at the time ``now``."""
+        if self.what == "":
+            actual: float = len(channel.members)
+        elif self.what == "C":
+            actual = (now - channel.created) / _MINUTE
+        elif channel.topic is not None:
+            actual = (now - channel.topic.at) / _MINUTE
+        else:
+            return False
+        return actual > self.value if self.more else actual < self.value
+
+
+class ListFilter(NamedTuple):
+    """The filter of a LIST: a channel fits a mask, none of ``without``, and every condition."""
+
+    masks: tuple[str, ...]
+    without: tuple[str, ...]
+    conditions: tuple[ListCondition, ...]
+
+    @classmethod
+    def parse(cls, words: Iterable[str]) -> "ListFilter":
+        """Parse a filter's words: ``#name``, ``*mask*``, ``!*mask*``, ``>3``, ``C<60``, ``T>60``."""
+        masks, without, conditions = [], [], []
+        for word in words:
+            if condition := _LIST_CONDITION.fullmatch(word):
+                conditions.append(ListCondition(condition[1].upper(), condition[2] == ">", int(condition[3])))
+            elif word.startswith("!"):
+                without.append(word[1:])
+            elif word:
+                masks.append(word)
+        return cls(tuple(masks), tuple(without), tuple(conditions))
+
+    def fits(self, channel: Channel, now: float) -> bool:
+        """Return whether the channel passes the filter at the time ``now``."""
+        return (
+            (not self.masks or any(matches(mask, channel.name) for mask in self.masks))
+            and not any(matches(mask, channel.name) for mask in self.without)
+            and all(condition.holds(channel, now) for condition in self.conditions)
+        )
+
+    def candidates(self, network: Network) -> list[Channel]:
+        """Return the channels to be filtered: those named, or all if there is a mask with wildcards."""
+        if not self.masks or any("*" in mask or "?" in mask for mask in self.masks):
+            return list(network.channels.values())
+        exact = (network.channel(name) for name in self.masks)
+        return list(dict.fromkeys(channel for channel in exact if channel is not None))
+
+
+@command("LIST")
+def listing(ctx: Context, message: Message) -> None:
+    """``LIST [#channel,*mask*,!*mask*,>users,C<minutes,T>minutes]``: list channels.
+
+    Each line has a channel's size and topic. < and > choose by the number of members, with C by the channel's age, with
+    T by the age of its topic.
+    """
+    query = ListFilter.parse(word for param in message.params for word in param.split(","))
+    ctx.pull([ctx.numeric(Numeric.RPL_LISTSTART, "Channel")])
+    ctx.pull(ctx.bounded(_list_rows(ctx, query), "LIST"))
+    ctx.pull([ctx.numeric(Numeric.RPL_LISTEND)])
+
+
+def _list_rows(ctx: Context, query: ListFilter) -> Iterator[Message]:
+    for channel in query.candidates(ctx.network):
+        # The answer takes as long as the client reads it: the channel may be gone or hidden by now.
+        exists = ctx.network.channel(channel.name) is channel
+        is_shown = exists and (channel.members or channel.standing) and sees_channel(ctx.user, channel)
+        if is_shown and query.fits(channel, ctx.now()):
+            topic = channel.topic.text if channel.topic is not None else ""
+            yield ctx.numeric(Numeric.RPL_LIST, channel.name, str(len(channel.members)), topic)

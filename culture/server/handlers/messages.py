@@ -1,23 +1,32 @@
-"""Messages: PRIVMSG, NOTICE, TAGMSG."""
+"""Messages: PRIVMSG, NOTICE, TAGMSG; BATCH, for several lines; MARKREAD, how far a user has read."""
 
+import re
 from collections.abc import Mapping
 
+from culture.protocol.caps import MULTILINE
 from culture.protocol.mentions import calls_all, may_mention, mentions
 from culture.protocol.message import NO_TAGS, Message
+from culture.protocol.names import valid_channel, valid_nick
 from culture.protocol.numerics import Numeric
 from culture.protocol.split import cut_line, room
 from culture.protocol.stream import LINE_LIMIT
 from culture.protocol.vocabulary import VENDOR, ClientTag, UserClass
-from culture.server.commands import command
-from culture.server.context import Context
+from culture.server.commands import Unanswered, command
+from culture.server.context import Context, as_word
+from culture.server.core.labeled_response import labelled
+from culture.server.core.multiline import MultilineBatch
+from culture.server.core.render import Flavour, iso_time
 from culture.server.core.state import Channel, User, reaches
-from culture.server.errors import Refused
+from culture.server.errors import Failed, Refused
 from culture.server.events import Line, Said
+from culture.server.subscriptions.read_markers import VERB, valid_time
 
 _make = tuple.__new__  # NamedTuple's constructor without its overhead, for the hot path
 _THEIRS = frozenset(ClientTag)  # tags of our namespace that clients may set
 _STATUS = "@+"
 _SURELY_FITS = 90  # characters that fit beside any prefix and target, at four bytes each
+_BATCH_NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
+_TIMESTAMP = "timestamp="
 
 
 @command("PRIVMSG")
@@ -183,3 +192,89 @@ def _mentioned_nicks(channel: Channel, user: User, text: str, status: str) -> tu
         agents = (member.nick for member in hearers if member.is_agent)
         nicks = tuple(dict.fromkeys((*nicks, *agents)))
     return tuple(nick for nick in nicks if nick != user.nick)
+
+
+@command("BATCH", params=1)
+def batch(ctx: Context, message: Message) -> Unanswered | None:
+    """``BATCH +name draft/multiline target``: begin a message of several lines.
+
+    Then send its lines with the tag ``batch=name``, and ``BATCH -name`` to finish it.
+    """
+    reference = message.params[0]
+    sign, name = reference[:1], reference[1:]
+    if sign == "-":
+        _close_batch(ctx, name)
+        return None
+    opened = MultilineBatch(name, "*", client_tags(message), _label(ctx, message), ctx.session.connection.last_active)
+    ctx.parts.batches.open(ctx.session, opened)
+    try:
+        opened.target = _batch_target(ctx, sign, message)
+    except Failed:
+        opened.is_refused = True
+        raise
+    return Unanswered.YET
+
+
+def _label(ctx: Context, message: Message) -> str | None:
+    return message.tags.get("label") if "labeled-response" in ctx.session.caps.enabled else None
+
+
+def _batch_target(ctx: Context, sign: str, message: Message) -> str:
+    reference, kind, target, *_ = (*message.params, "", "")
+    if sign != "+" or not _BATCH_NAME.fullmatch(reference[1:]):
+        text = "A batch name consists of A-Z a-z 0-9 and -; + opens a batch, - closes it"
+        raise Failed("BATCH", "INVALID_REFTAG", reference, text=text)
+    if kind != MULTILINE or not ctx.session.wants & Flavour.MULTILINE:
+        raise Failed(
+            "BATCH", "UNKNOWN_TYPE", reference[1:], kind, text=f"Only batches of type {MULTILINE}, with that capability"
+        )
+    if as_word(target) != target:
+        raise Failed("BATCH", "MULTILINE_INVALID", text="A batch needs a target")
+    return target
+
+
+def _close_batch(ctx: Context, name: str) -> None:
+    batch, session = ctx.parts.batches.close(ctx.session, name), ctx.session
+    if batch is None:
+        return
+    if batch.label is None or session.is_captured:
+        _deliver_batch(ctx, batch)
+        return
+    captured = session.capture()
+    ctx.each(_deliver_batch, batch)
+    session.release()
+    session.pull(labelled(captured, batch.label, ctx.router.name))
+
+
+def _deliver_batch(ctx: Context, batch: MultilineBatch) -> None:
+    try:
+        say(ctx, batch.verb, batch.target, batch.text, batch.tags, tuple(batch.lines))
+    except Refused:
+        if batch.verb != "NOTICE":  # nothing answers a NOTICE (RFC 2812 §3.3.2)
+            raise
+
+
+@command(VERB)
+def markread(ctx: Context, message: Message) -> None:
+    """``MARKREAD target [timestamp=time]``: set how far you have read, or ask for it."""
+    if not message.params:
+        raise Failed(VERB, "NEED_MORE_PARAMS", text="Name a channel or nick")
+    target, *words = message.params
+    limits, markers, user = ctx.config.limits, ctx.parts.markers, ctx.user
+    if not valid_channel(target, limits.channel_length) and not valid_nick(target, limits.nick_length):
+        raise Failed(VERB, "INVALID_PARAMS", target, text="This is neither a channel nor a nick")
+    if words and markers.set(user, target, _marker_time(ctx, words[0]), limits.read_markers):
+        others = [session for session in markers.sessions(user) if session is not ctx.session]
+        markers.show(others, user, target)
+    markers.show([ctx.session], user, target)
+
+
+def _marker_time(ctx: Context, words: str) -> str:
+    """Return the time in ``words``, a parameter ``timestamp=time``; at most the present time.
+
+    Raises Failed if there is no valid time.
+    """
+    time = words.removeprefix(_TIMESTAMP)
+    if time == words or not valid_time(time):
+        raise Failed(VERB, "INVALID_PARAMS", words, text=f"A time looks like {_TIMESTAMP}{iso_time(ctx.now())}")
+    return min(time, iso_time(ctx.now()))

@@ -3,8 +3,9 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from operator import methodcaller
 from typing import Any
@@ -19,11 +20,11 @@ from culture.server.commands import Later, command
 from culture.server.context import Context
 from culture.server.core.encode import wire
 from culture.server.core.ids import MICROSECONDS
+from culture.server.core.render import iso_time
 from culture.server.errors import Failed, Refused
 from culture.server.events import Noted
 from culture.server.skill import Host, Skill, hook, repeatable
 from culture.skills.keeping import Keeping
-from culture.skills.ledger import query
 from culture.skills.ledger.approvals import ApprovalVerdict, corrected, verdict_on
 from culture.skills.ledger.facts import (
     LONGEST,
@@ -35,6 +36,7 @@ from culture.skills.ledger.facts import (
     is_key,
     is_value,
     verdict_fields,
+    with_verdict,
     without_verdict,
 )
 from culture.skills.ledger.initial_sync import InitialSync
@@ -52,6 +54,8 @@ _READERS = (UserClass.HUMAN, UserClass.AGENT, UserClass.BOT)
 _NO_AGENT = "Only agents publish facts, about themselves: log in with an account of class agent"
 _NO_READER = "Only people and agents of the mesh may read the ledger: log in"
 _PUBLISHED = frozenset(FactKind) - {FactKind.RECEIPT, FactKind.LINK}
+MOST_ROWS = 1_000
+_USAGE = "LEDGER GET kind [nick] [key=…] [since=…] [before=…] [limit=…]"
 
 
 class Ledger(Skill):
@@ -114,7 +118,7 @@ class Ledger(Skill):
             case "PUT" if len(words) == 2:
                 return self._put(ctx, words[0], words[1], message.tags.get(ClientTag.FACT.value, ""))
             case "GET":
-                return self._get(ctx, query.read(words))
+                return self._get(ctx, parse_query(words))
         raise Failed(ExtensionVerb.LEDGER, "INVALID_PARAMS", what, text="LEDGER PUT kind key, or LEDGER GET kind")
 
     def _put(self, ctx: Context, kind: str, key: str, value: str) -> Later:
@@ -174,7 +178,7 @@ class Ledger(Skill):
             raise Failed(
                 ExtensionVerb.LEDGER, "NEED_TAGS", text="What facts say is in a tag: ask for message-tags first"
             )
-        return Later(self._find(asked), lambda found: ctx.pull(query.rows(self.host.name, asked, found)))
+        return Later(self._find(asked), lambda found: ctx.pull(reply_lines(self.host.name, asked, found)))
 
     async def _find(self, asked: FactQuery) -> list[Fact]:
         """Return the facts that match a query, after waiting until all earlier ones are on disk.
@@ -235,3 +239,52 @@ def _may_publish(ctx: Context) -> bool:
 
 def _unavailable(verb: str, why: str) -> Failed:
     return Failed(verb, "UNAVAILABLE", text=f"The ledger is not available: {why}")
+
+
+def parse_query(words: Sequence[str]) -> FactQuery:
+    """Return the query in ``kind|* [nick|*] [key=…] [since=…] [before=…] [limit=…]``.
+
+    ``words``: the parameters of LEDGER GET. Raises ``Failed`` if one is wrong.
+    """
+    kind, *rest = words
+    query = FactQuery(None if kind == "*" else kind)
+    if rest and "=" not in rest[0]:
+        nick, *rest = rest
+        query = query._replace(nick=None if nick == "*" else nick)
+    for word in rest:
+        query = _with_option(query, word)
+    return query
+
+
+def _with_option(query: FactQuery, word: str) -> FactQuery:
+    name, _, value = word.partition("=")
+    if name == "key" and value:
+        return query._replace(key=value)
+    if name == "since" and (since := _moment(value)) is not None:
+        return query._replace(since=since)
+    if name == "before" and (before := _moment(value)) is not None:
+        return query._replace(before=before)
+    if name == "limit" and value.isascii() and value.isdigit() and int(value[:5]) > 0:
+        return query._replace(most=min(int(value[:5]), MOST_ROWS))
+    raise Failed(ExtensionVerb.LEDGER, "INVALID_PARAMS", word, text=_USAGE)
+
+
+def _moment(text: str) -> int | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    try:
+        return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * MICROSECONDS)
+    except (OverflowError, OSError):
+        return None
+
+
+def reply_lines(server: str, query: FactQuery, facts: Sequence[Fact]) -> Iterator[Message]:
+    """Yield the reply to a query: one line per fact, newest first, then an end line."""
+    for fact in facts[: query.most]:
+        params = (fact.nick, fact.kind, fact.key, iso_time(fact.at / MICROSECONDS), fact.origin)
+        yield Message(ExtensionVerb.LEDGER, params, server, {ClientTag.FACT.value: with_verdict(fact)})
+    is_all = len(facts) <= query.most
+    end = "End of facts" if is_all else f"The newest {query.most}; there are more"
+    yield Message(ExtensionVerb.LEDGEREND, (query.kind or "*", "*", end), server)

@@ -1,4 +1,4 @@
-"""The facts on disk."""
+"""The facts on disk: the schema of the SQLite file, as migrations, and its reads and writes."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,10 +6,31 @@ from pathlib import Path
 from culture.protocol.names import fold
 from culture.protocol.vocabulary import FactKind
 from culture.runtime import REAL, Runtime
-from culture.server.database import open_database, transaction
+from culture.server.database import Step, open_database, transaction
 from culture.skills.ledger.facts import Fact, FactQuery
-from culture.skills.ledger.schema import STEPS
 
+STEPS: tuple[Step, ...] = (
+    """
+    CREATE TABLE facts (
+        folded TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        nick TEXT NOT NULL,
+        value TEXT NOT NULL,
+        at INTEGER NOT NULL,
+        origin TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        PRIMARY KEY (folded, kind, key)
+    ) WITHOUT ROWID;
+    CREATE INDEX facts_by_time ON facts (at);
+    CREATE INDEX facts_by_kind ON facts (kind, at);
+    CREATE INDEX facts_by_key ON facts (key)
+    """,
+    """
+    ALTER TABLE facts ADD COLUMN verified TEXT NOT NULL DEFAULT '';
+    ALTER TABLE facts ADD COLUMN why TEXT NOT NULL DEFAULT ''
+    """,
+)
 _COLUMNS = "nick, kind, key, value, at, origin, seq, verified, why"
 _PUT = """
     INSERT INTO facts (folded, kind, key, nick, value, at, origin, seq, verified, why)

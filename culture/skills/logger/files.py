@@ -1,10 +1,15 @@
-"""Append to log files; keep a limited number of failed lines in memory and retry."""
+"""Log files: their paths; append to them, keep a limited number of failed lines and retry."""
 
+import hashlib
 import os
+import string
+import unicodedata
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from pathlib import Path
 
 from culture.lib.files import open_private
+from culture.protocol.names import fold
 from culture.runtime import REAL, Runtime
 
 ROOM = 8 * 1024 * 1024  # bytes of lines that may wait for the disk
@@ -12,6 +17,10 @@ RETRY = 5.0  # seconds
 
 Line = tuple[Path, bytes]
 _MOMENT = len("2026-03-19 10:00:00")
+_UNESCAPED = frozenset(string.ascii_lowercase + string.digits + "_-+.")
+_NOT_FIRST = frozenset("-.")  # would look like an option or a hidden folder, or be ".."
+_LONGEST = 255  # bytes in the name of a file
+_HEAD = 200  # bytes before the digest
 
 
 class _Waiting:
@@ -158,3 +167,39 @@ def _write(file: int, data: bytes) -> None:
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(file, rest) :]
+
+
+@lru_cache(maxsize=4096)
+def file_of(folder: Path, channel: str, day: str) -> Path:
+    """Return the path of a channel's log for a day (``2026-11-16``)."""
+    return folder / folder_of(channel) / f"{day}.log"
+
+
+def folder_of(channel: str) -> str:
+    """Return the folder name of a channel's logs, different for each channel.
+
+    It is the name in lower case, without the first ``#``, escaped as %XX. ``urllib.parse.unquote`` reverses it,
+    unless the name is too long for a file system: then it ends in a digest.
+    """
+    name = fold(channel)[1:]
+    escaped = "".join(_escaped(character, at == 0) for at, character in enumerate(name))
+    if len(escaped.encode()) <= _LONGEST:
+        return escaped
+    digest = hashlib.sha256(name.encode()).hexdigest()[:32]
+    return f"{escaped.encode()[:_HEAD].decode(errors='ignore')}%+{digest}"
+
+
+def _escaped(character: str, first: bool) -> str:
+    if _is_plain(character) and not (first and character in _NOT_FIRST):
+        return character
+    return "".join(f"%{byte:02X}" for byte in character.encode())
+
+
+def _is_plain(character: str) -> bool:
+    """Return whether a character may stay unescaped in a folder name.
+
+    That is if it is readable and survives file systems that normalise names.
+    """
+    if character.isascii():
+        return character in _UNESCAPED
+    return character.isalnum() and unicodedata.normalize("NFKD", character.casefold()) == character

@@ -10,9 +10,8 @@ from typing import Any
 from culture.protocol.names import fold
 from culture.protocol.text import Profile, clean
 from culture.runtime import REAL, Runtime
-from culture.skills.logger.files import Files, Line
+from culture.skills.logger.files import Files, Line, file_of
 from culture.skills.logger.format import ChannelLogFormat, Logged, LogLine, moment
-from culture.skills.logger.paths import file_of
 
 Noted = tuple[Logged, tuple[str, ...]]
 """An event, and the channels concerned where it does not name one."""

@@ -16,14 +16,11 @@ from culture.server.context import Context
 from culture.server.errors import Failed, Refused
 from culture.server.events import ChannelRenamed, Redacted, Said, nick_of
 from culture.server.skill import Host, Skill, hook
-from culture.skills.urlindex import query
-from culture.skills.urlindex.answers import notices, rows
 from culture.skills.urlindex.channel_access import ChannelAccess
 from culture.skills.urlindex.facts import Fact, LinkPage, MessageWithLinks, Moved, RedactedMessage
 from culture.skills.urlindex.links import may_link
-from culture.skills.urlindex.search import IndexUnreadable, LinkReader
-from culture.skills.urlindex.store import UrlIndexStore
-from culture.skills.urlindex.writer import UrlIndexWriter
+from culture.skills.urlindex.store import IndexUnreadable, LinkReader, UrlIndexStore, UrlIndexWriter
+from culture.skills.urlindex.verb import LinkSearch, notices, parse_query, rows
 
 _FILE = "links.db"
 _READERS = 2  # threads per kind of query
@@ -104,8 +101,8 @@ class UrlIndex(Skill):
 
         URLS [how many] is for people: the links of the channel that you last spoke in or joined.
         """
-        request = query.read(message.params, self._rows)
-        if isinstance(request, query.LinkSearch):
+        request = parse_query(message.params, self._rows)
+        if isinstance(request, LinkSearch):
             view = self._access.view(ctx.user)
             find = partial(self._reader.search, view, request.term, request.most)
             return Later(self._run_search(find), lambda found: ctx.pull(rows(self.host.name, "*", found)))

@@ -1,23 +1,96 @@
-"""The links on disk: written in groups by one thread at a time."""
+"""The index on disk: written in groups by one thread at a time, read with a time limit per query."""
 
-from collections.abc import Sequence
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 
 from culture.protocol.names import fold
 from culture.runtime import REAL, Runtime
-from culture.server.database import open_database, transaction
-from culture.skills.urlindex.facts import OPEN, Fact, MessageWithLinks, Moved, RedactedMessage
+from culture.server.database import Step, open_database, open_reader, transaction
+from culture.skills.keeping import AGAIN, Keeping
+from culture.skills.urlindex.facts import (
+    OPEN,
+    Fact,
+    LinkPage,
+    MessageWithLinks,
+    Moved,
+    ReadableChannels,
+    RedactedMessage,
+    Shared,
+)
 from culture.skills.urlindex.links import FoundLink, links
-from culture.skills.urlindex.schema import STEPS
 
+STEPS: tuple[Step, ...] = (
+    # A link is kept once for a channel and a room of it, with how often it was shared. ``last`` is its newest mention.
+    # The mentions are the first and the latest ones, so that a message that is taken back can be found.
+    """
+    CREATE TABLE links (
+        id INTEGER PRIMARY KEY,
+        channel TEXT NOT NULL,
+        room REAL NOT NULL,
+        key TEXT NOT NULL,
+        name TEXT NOT NULL,
+        url TEXT NOT NULL,
+        folded TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        UNIQUE (channel, key, room)
+    );
+    CREATE TABLE mentions (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        link INTEGER NOT NULL REFERENCES links (id) ON DELETE CASCADE,
+        msgid TEXT NOT NULL,
+        nick TEXT NOT NULL,
+        at REAL NOT NULL,
+        context TEXT NOT NULL,
+        folded TEXT NOT NULL,
+        UNIQUE (link, msgid)
+    );
+    CREATE INDEX links_by_age ON links (last);
+    CREATE INDEX links_of_channel ON links (channel, last);
+    CREATE INDEX mentions_by_message ON mentions (msgid)
+    """,
+)
 MENTIONS = 20
 """So many of a link's latest mentions are kept, and the first one; the count goes on."""
+MOST_WAITING = 5_000
+"""So many messages may wait; twice as many facts in all, since what is taken back should not be forgotten."""
+_CHECK_EVERY = 1000  # SQLite instructions between two checks of the time limit
+
+# A link that was shared in the open and behind a closed door is there twice; it is shown once, with both counted.
+# The order of the join is fixed (CROSS), so that the newest links are found first and without sorting.
+_SELECT = """
+    SELECT l.name, m.nick, m.at,
+        (SELECT SUM(o.count) FROM links o
+            WHERE o.channel = l.channel AND o.key = l.key AND (o.room = {open} OR o.room >= {since})),
+        l.url, m.context, m.msgid
+    FROM links l {more} CROSS JOIN mentions m ON m.id = l.last
+    WHERE (l.room = {open} OR l.room >= {since})
+        AND NOT EXISTS (SELECT 1 FROM links o WHERE o.channel = l.channel AND o.key = l.key
+            AND (o.room = {open} OR o.room >= {since}) AND +o.last > l.last)
+        AND {where}
+    ORDER BY l.last DESC LIMIT :most
+"""
+_RECENT = _SELECT.format(open=OPEN, since=":since", more="", where="l.channel = :channel")
+_SEARCH = """
+    WITH mine (channel, since) AS MATERIALIZED (SELECT value ->> 0, value ->> 1 FROM json_each(:mine)),
+        hidden (channel) AS MATERIALIZED (SELECT value FROM json_each(:hidden))
+""" + _SELECT.format(
+    open=OPEN,
+    since="mine.since",
+    more="LEFT JOIN mine ON mine.channel = l.channel",
+    where="""l.channel NOT IN (SELECT channel FROM hidden) AND (instr(l.folded, :term) OR EXISTS
+        (SELECT 1 FROM mentions t WHERE t.link = l.id AND instr(t.folded, :term)))""",
+)
 
 
 class UrlIndexStore:
     """The file that is written.
 
-    Reading has connections of its own (``culture.skills.urlindex.search``).
+    Reading has connections of its own (``LinkReader``).
     """
 
     def __init__(self, path: Path, keep: int, runtime: Runtime = REAL) -> None:
@@ -110,3 +183,67 @@ class UrlIndexStore:
             self._file.execute(
                 "DELETE FROM links WHERE id IN (SELECT id FROM links ORDER BY last LIMIT ?)", (count - self._keep,)
             )
+
+
+class UrlIndexWriter(Keeping[Fact, UrlIndexStore]):
+    """Messages with links, and what becomes of them."""
+
+    def __init__(
+        self,
+        open_store: Callable[[], UrlIndexStore],
+        tell: Callable[[str], None],
+        failed: Callable[[BaseException], None],
+        again: float = AGAIN,
+        runtime: Runtime = REAL,
+    ) -> None:
+        super().__init__("messages with links", MOST_WAITING, open_store, tell, failed, again, runtime=runtime)
+
+    def most_before(self, fact: Fact) -> int:
+        """A message has less room than what is said of others."""
+        return MOST_WAITING if isinstance(fact, MessageWithLinks) else 2 * MOST_WAITING
+
+
+class IndexUnreadable(Exception):
+    """The index's file cannot be read at the moment."""
+
+
+class LinkReader:
+    """Queries the index's SQLite file; safe for several threads."""
+
+    def __init__(self, path: Path, patience: float, runtime: Runtime = REAL) -> None:
+        self._path = path
+        self._patience = patience
+        self._runtime = runtime
+        self._monotonic = runtime.monotonic
+
+    def recent(self, channel: str, since: float | None, most: int) -> LinkPage:
+        """Return the latest links of a channel that were shared while it was open.
+
+        ``since``: the channel's creation time, which adds the links shared since then while it was closed; None adds
+        none. ``most``: how many links.
+        """
+        bound = math.inf if since is None else since
+        return self._find(_RECENT, {"channel": fold(channel), "since": bound, "most": most})
+
+    def search(self, view: ReadableChannels, term: str, most: int) -> LinkPage:
+        """Return the latest links in channels of ``view`` that contain the term.
+
+        Links whose message contains it are returned, too. ``most``: how many links.
+        """
+        mine = json.dumps(list(view.since.items()), ensure_ascii=False)
+        hidden = json.dumps(list(view.hidden), ensure_ascii=False)
+        return self._find(_SEARCH, {"mine": mine, "hidden": hidden, "term": term.casefold(), "most": most})
+
+    def _find(self, query: str, parameters: dict[str, object]) -> LinkPage:
+        until = self._monotonic() + self._patience
+        links: list[Shared] = []
+        try:
+            with closing(open_reader(self._path, runtime=self._runtime)) as file:
+                file.set_progress_handler(lambda: self._monotonic() > until, _CHECK_EVERY)
+                for row in file.execute(query, parameters):
+                    links.append(Shared(*row))
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+                raise IndexUnreadable(str(error)) from error
+            return LinkPage(links, False)
+        return LinkPage(links, True)

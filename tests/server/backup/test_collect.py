@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from culture.server import database
-from culture.server.backup import collect
-from culture.server.backup.collect import Source
-from culture.server.backup.create import BackupDiskFull, Label, create
+from culture.server.backup.create import BackupDiskFull, Label, Source, copy_source, create, data_files
 
 LABEL = Label("spark", "1.0", "sqlite")
 
@@ -32,7 +30,7 @@ def test_locks_sockets_and_links_are_left_out(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(os.fspath(data / "socket"))
         left_out: list[Path] = []
-        found = [source.name for source in collect.in_data(data, left_out.append)]
+        found = [source.name for source in data_files(data, left_out.append)]
     assert found == ["data/channels.json", "data/logger/#c/1.log", "data/logger/lock"]
     assert sorted(path.name for path in left_out) == ["folder", "link", "socket"]
 
@@ -43,9 +41,9 @@ def test_what_stands_beside_a_database_is_part_of_it(tmp_path: Path) -> None:
     connection.execute("INSERT INTO t VALUES (1)")
     (data / "notes-wal").write_text("no database's")
     assert (data / "some.db-wal").exists()
-    sources = list(collect.in_data(data, lambda path: None))
+    sources = list(data_files(data, lambda path: None))
     assert [source.name for source in sources] == ["data/notes-wal", "data/some.db"]
-    copied = collect.copy(sources[1], tmp_path / "copy", nothing)
+    copied = copy_source(sources[1], tmp_path / "copy", nothing)
     connection.close()
     with closing(sqlite3.connect(tmp_path / "copy" / copied.name)) as copy:
         assert copy.execute("SELECT x FROM t").fetchall() == [(1,)]
@@ -56,7 +54,7 @@ def test_what_git_refers_to_comes_behind_what_refers_to_it(tmp_path: Path) -> No
     for name in ("logger/.git/objects/aa/1", "logger/.git/refs/heads/main", "zebra"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("x")
-    found = [source.name for source in collect.in_data(tmp_path, lambda path: None)]
+    found = [source.name for source in data_files(tmp_path, lambda path: None)]
     assert found[-1] == "data/logger/.git/objects/aa/1"
 
 
@@ -83,7 +81,7 @@ def test_a_database_is_copied_as_at_one_moment_while_another_writes(tmp_path: Pa
     try:
         begun.wait(30)
         steps: list[int] = []
-        copied = collect.copy(Source(path, "data/some.db"), tmp_path / "copy", steps.append)
+        copied = copy_source(Source(path, "data/some.db"), tmp_path / "copy", steps.append)
     finally:
         ended.set()
         thread.join()

@@ -14,8 +14,8 @@ import pytest
 from culture.lib import files
 from culture.lib.files import FileLock
 from culture.server import database
-from culture.server.backup import collect, restore
-from culture.server.backup.create import Label, create
+from culture.server.backup import restore
+from culture.server.backup.create import Label, create, data_files
 from culture.server.backup.manifest import BadBackup, Manifest
 from culture.server.core import ids
 
@@ -32,7 +32,7 @@ def nothing(number: int) -> None:
 
 def backup(folder: Path) -> tuple[Path, Manifest]:
     file = folder.parent / "backup.tar.gz"
-    sources = list(collect.in_data(folder, lambda path: None))
+    sources = list(data_files(folder, lambda path: None))
     return file, create(file, Label("spark", "1.0", "sqlite"), sources, 0.0, nothing, nothing)
 
 

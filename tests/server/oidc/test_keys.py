@@ -14,9 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from culture.config.oidc import Oidc
-from culture.server.auth.oidc.errors import IssuerUnreachable
-from culture.server.auth.oidc.fetch import fetch
-from culture.server.auth.oidc.keys import LONGEST, PAUSE, Jwks, read_keys
+from culture.server.auth.oidc.issuer import LONGEST, PAUSE, IssuerUnreachable, Jwks, fetch, read_keys
 from tests.server.oidc.conftest import Trust
 from tests.server.oidc.logins import logs_in
 from tests.support.clock import Clock, ClockedRuntime

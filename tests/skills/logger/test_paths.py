@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culture.protocol.names import fold, valid_channel
-from culture.skills.logger.paths import file_of, folder_of
+from culture.skills.logger.files import file_of, folder_of
 
 _LETTERS = st.one_of(
     st.characters(exclude_categories=["Cs"]),

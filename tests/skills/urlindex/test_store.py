@@ -13,9 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from culture.skills.urlindex.facts import OPEN, Fact, MessageWithLinks, Moved, ReadableChannels, RedactedMessage
-from culture.skills.urlindex.schema import STEPS
-from culture.skills.urlindex.search import LinkReader
-from culture.skills.urlindex.store import MENTIONS, UrlIndexStore
+from culture.skills.urlindex.store import MENTIONS, STEPS, LinkReader, UrlIndexStore
 
 ALL = ReadableChannels(frozenset(), {})
 _numbers = count(1)

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from culture.skills.urlindex import writer as writing
+from culture.skills.urlindex import store as writing
 from culture.skills.urlindex.facts import OPEN, MessageWithLinks, RedactedMessage
-from culture.skills.urlindex.search import LinkReader
-from culture.skills.urlindex.store import UrlIndexStore
-from culture.skills.urlindex.writer import UrlIndexWriter
+from culture.skills.urlindex.store import LinkReader, UrlIndexStore, UrlIndexWriter
 from tests.support.waiting import PATIENCE
 
 
@@ -101,7 +99,7 @@ async def test_a_locked_file_is_told_once_and_nothing_is_lost(path: Path) -> Non
 
 async def test_a_full_disk_is_told_once_and_its_end_too(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What came while too many waited is counted."""
-    monkeypatch.setattr(writing, "MOST", 10)
+    monkeypatch.setattr(writing, "MOST_WAITING", 10)
     ear = Ear()
     async with writer(path, ear) as (made, store):
         [pages] = store._file.execute("PRAGMA page_count").fetchone()

@@ -1,13 +1,18 @@
-"""The issuer's keys (RFC 7517), fetched again when they are old or a token names a new one.
+"""The issuer: asks it over HTTP, reads its answers strictly, and holds its keys (RFC 7517).
+
+The keys are fetched again when they are old or a token names a new one.
 
 PyJWT has a client for this as well. It follows redirections to any address, waits for whoever asks first, and asks the
 issuer for every token that names an unknown key: here the address must be trusted, who has a key never waits, and keys
 that are known stay good for a day while the issuer is down.
 """
 
+import json
 import logging
+import ssl
 from collections.abc import Mapping
-from typing import NamedTuple
+from http.client import HTTPException
+from typing import NamedTuple, NoReturn
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -15,9 +20,10 @@ from jwt import PyJWK
 from jwt.exceptions import PyJWTError
 
 from culture.config.oidc import Oidc, trusted_address
+from culture.config.peer_uid import check_peer
+from culture.lib.http import HttpAccess, HttpRequest
+from culture.lib.ssrf_guard import HttpTarget, TargetRefused
 from culture.runtime import REAL, Runtime
-from culture.server.auth.oidc.errors import IssuerUnreachable
-from culture.server.auth.oidc.fetch import fetch
 from culture.server.shapes import Json, items, mapping, text
 
 log = logging.getLogger(__name__)
@@ -34,6 +40,8 @@ _RSA_BITS = range(2048, 8192 + 1)
 _ALGORITHMS = {("RSA", None): "RS256", ("EC", "P-256"): "ES256", ("OKP", "Ed25519"): "EdDSA"}
 """The one algorithm that a key of this type and curve is for: a token cannot choose another."""
 _PUBLIC = ("kty", "crv", "n", "e", "x", "y")
+_MOST_BYTES = 256 << 10
+_SETTING = "oidc.user: {user} in culture.yaml"
 
 
 def read_keys(document: Json) -> Mapping[str, PyJWK]:
@@ -154,3 +162,55 @@ def _may_lead_to(issuer: str, url: str) -> bool:
     except ValueError:
         return False
     return url.lower().startswith("https://") or issuer.lower().startswith("http://")
+
+
+class IssuerUnreachable(Exception):
+    """The issuer of tokens gave no usable answer, or none in time."""
+
+
+def fetch(url: str, end: float, user: str | None = None, *, runtime: Runtime = REAL) -> Json:
+    """Return the JSON object at a URL of the issuer; raises IssuerUnreachable if there is none.
+
+    ``end``: deadline by ``runtime.monotonic()``. ``user``: the local user, besides root and ours, who may run an issuer
+    that is reached without TLS on this machine. Redirections are not followed.
+    """
+    access = HttpAccess(
+        trust=ssl.create_default_context,
+        is_configured=True,
+        check_plain=lambda connection: check_peer(connection, user, _SETTING, runtime=runtime),
+    )
+    try:
+        request = HttpRequest(
+            "GET", HttpTarget.parse(url), {"Accept": "application/json"}, access=access, max_body=_MOST_BYTES
+        )
+        answer = request.run(end - runtime.monotonic())
+        if answer.status != 200:
+            raise HTTPException(f"it answers {answer.status}")
+        return json_object(answer.body)
+    except (OSError, HTTPException, TargetRefused) as error:
+        why = "it takes too long" if isinstance(error, TimeoutError) else str(error) or type(error).__name__
+        raise IssuerUnreachable(f"{url}: {why}") from error
+    except ValueError as error:
+        raise IssuerUnreachable(f"{url}: the answer is no JSON object") from error
+
+
+def json_object(data: bytes) -> Json:
+    """Parse a JSON object; raises ValueError for anything else, for NaN and for a repeated key."""
+    try:
+        found = json.loads(data.decode(), object_pairs_hook=_once, parse_constant=_no_number)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(found, dict):
+        raise ValueError("not an object")
+    return found
+
+
+def _once(pairs: list[tuple[str, object]]) -> Json:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key is there twice")
+    return found
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
