@@ -132,6 +132,13 @@ PROOFS = {
             concerns=("culture/federation", "culture/skills/history", "culture/server"),
         ),
         Proof(
+            "simulation",
+            "20,000 seeds of simulated worlds with 2, 3 and 5 real servers: crashes, power losses, cuts, full disks, "
+            "wrong clocks; nothing receipted is lost, nothing comes twice, all servers agree",
+            (sys.executable, "-m", "tests.simulation.proof", "--json", FIGURES),
+            concerns=("culture/federation", "culture/skills/history", "culture/skills/ledger", "culture/server"),
+        ),
+        Proof(
             "delivery",
             "six agents on three servers, 100 kills of either: all receipted is given, nothing twice unmarked (E22)",
             (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_delivery.py"),

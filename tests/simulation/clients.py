@@ -180,6 +180,7 @@ class Person:
             method(self, line)
 
     def _welcomed(self, line: Message) -> None:
+        self.nick = line.params[0]  # another one, if our user was here all the time
         self.session = Session(self.sessions, self.server.lives)
         for channel in self.channels:
             self.send(f"JOIN {channel}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tests.simulation.universe import Universe
 
 _SHOWN = 5  # examples in one complaint
+_NICKS = f"channel {MAIN} nicks"
 _SETTLED = 2.0
 """Seconds after which a REDACT is on every disk, if its server has lived on."""
 
@@ -32,7 +33,7 @@ class Violation(NamedTuple):
 
 def check(universe: "Universe") -> list[Violation]:
     """Return everything that is wrong."""
-    wrong = [*_presence(universe.servers), *_heard(universe.people), *_queues(universe.servers)]
+    wrong = [*_presence(universe), *_heard(universe.people), *_queues(universe.servers)]
     readings = read_all(universe)
     failed = [Violation("readable", f"{each.person.first_nick}: {each.failure}") for each in readings if each.failure]
     if failed:
@@ -47,10 +48,16 @@ def check(universe: "Universe") -> list[Violation]:
     return wrong
 
 
-def _presence(servers: "Sequence[SimServer]") -> list[Violation]:
-    """Every server shows the same users, members with ranks, topics, modes and lists (docs/server/mesh.md)."""
-    pictures = {server.name: _picture(server) for server in servers}
-    first = servers[0].name
+def _presence(universe: "Universe") -> list[Violation]:
+    """Every server shows the same users, members with ranks, topics, modes and lists (docs/server/mesh.md).
+
+    Users behind a link without full trust are no operators and set no modes; those behind a restricted one are shown
+    only in the channels that cross. There only the members of the main channel are the same.
+    """
+    pictures = {server.name: _picture(server) for server in universe.servers}
+    if not universe.has_full_trust:
+        pictures = {name: {"members": picture[_NICKS]} for name, picture in pictures.items()}
+    first = universe.servers[0].name
     wrong = []
     for name, picture in pictures.items():
         for key in sorted(pictures[first].keys() | picture.keys()):
@@ -72,6 +79,7 @@ def _picture(server: "SimServer") -> dict[str, Any]:
             members = sorted((user.nick, rank) for user, rank in channel.members.items())
             key = f"channel {fold(channel.name)}"
             picture[f"{key} members"] = members
+            picture[f"{key} nicks"] = [nick for nick, _ in members]
             picture[f"{key} topic"] = channel.topic
             picture[f"{key} modes"] = (sorted(channel.flags), channel.key, channel.limit, channel.shared)
             picture[f"{key} lists"] = {mode: sorted(masks) for mode, masks in channel.lists.items() if masks}
@@ -189,12 +197,16 @@ def _missed(readings: Sequence[Reading]) -> list[Violation]:
 
 
 def _facts(universe: "Universe", readings: Sequence[Reading]) -> list[Violation]:
-    """All servers have the same facts, and each that was said to be kept (extensions/ledger.md)."""
+    """All servers have the same facts, and each that was said to be kept (extensions/ledger.md).
+
+    Facts cross only links with full trust; without it each server has those of its own agents.
+    """
     wrong = []
-    kept = {key for agent in universe.agents for key, is_kept in agent.facts.items() if is_kept}
     for each in readings:
         name = each.person.first_nick
-        if each.facts != readings[0].facts:
+        agents = [one for one in universe.agents if universe.has_full_trust or one.server is each.person.server]
+        kept = {key for agent in agents for key, is_kept in agent.facts.items() if is_kept}
+        if universe.has_full_trust and each.facts != readings[0].facts:
             other = readings[0]
             text = f"{other.person.first_nick} alone {sorted(other.facts - each.facts)[:_SHOWN]}, "
             wrong.append(Violation("facts", f"{text}{name} alone {sorted(each.facts - other.facts)[:_SHOWN]}"))

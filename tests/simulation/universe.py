@@ -17,10 +17,12 @@ from tests.simulation.invariants import Violation, check
 from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.servers import SimServer
 from tests.simulation.unharmed import harm
-from tests.simulation.workload import WANTED, Reporting, Workload, rooms_of
+from tests.simulation.workload import MAIN, WANTED, Reporting, Workload, rooms_of
 from tests.simulation.world import Host, World
 
 _PATIENCE = 60.0
+_FULL_TRUST = 0.75
+"""Which part of the seeds has full trust on all links."""
 _GIVES_UP = 10.0
 """``limits.shutdown_timeout``: seconds that a server has to stop."""
 NAMES = ("spark", "thor", "odin", "loki", "freya")
@@ -67,11 +69,14 @@ class Universe:
         self.world = World(seed, setup.is_verbose)
         chance = self.world.generator("universe")
         names = NAMES[: setup.servers]
-        self.edges = [(one, names[(at + 1) % len(names)]) for at, one in enumerate(names)]
+        self.edges: list[faults.Edge] = [(one, names[(at + 1) % len(names)]) for at, one in enumerate(names)]
         if len(names) < 3:
             self.edges = self.edges[: len(names) - 1]
         self.servers = [self._server(name, chance.choice((0.0, 0.0, chance.uniform(-2, 2)))) for name in names]
         self.are_always_on = chance.random() < 0.5
+        self.has_full_trust = chance.random() < _FULL_TRUST or bool(setup.scenario)
+        if not self.has_full_trust:
+            self._distrust(*chance.choice(self.edges), chance.choice(("no_authority", "restricted")))
         host = self.world.boot(self.world.machine("people"))
         self.world.network.address_of("people")
         self.people = [self._person(host, server, number) for server in self.servers for number in range(setup.people)]
@@ -86,6 +91,11 @@ class Universe:
         self.faults = [each for each in everything if setup.only is None or each.number in setup.only]
 
         self.hostile = HostilePeer(self) if setup.is_hostile else None
+
+    def _distrust(self, one: str, other: str, trust: str) -> None:
+        """Give both ends of a link another trust than full."""
+        channels = (MAIN,) if trust == "restricted" else ()
+        self.server(one).trust[other] = self.server(other).trust[one] = (trust, channels)
 
     def _server(self, name: str, skew: float) -> SimServer:
         peers = {two: True for one, two in self.edges if one == name}
