@@ -75,6 +75,7 @@ class Universe:
         self.servers = [self._server(name, chance.choice((0.0, 0.0, chance.uniform(-2, 2)))) for name in names]
         self.are_always_on = chance.random() < 0.5
         self.has_full_trust = chance.random() < _FULL_TRUST or bool(setup.scenario)
+        self.is_restricted = False
         if not self.has_full_trust:
             self._distrust(*chance.choice(self.edges), chance.choice(("no_authority", "restricted")))
         host = self.world.boot(self.world.machine("people"))
@@ -94,7 +95,8 @@ class Universe:
 
     def _distrust(self, one: str, other: str, trust: str) -> None:
         """Give both ends of a link another trust than full."""
-        channels = (MAIN,) if trust == "restricted" else ()
+        self.is_restricted = trust == "restricted"
+        channels = (MAIN,) if self.is_restricted else ()
         self.server(one).trust[other] = self.server(other).trust[one] = (trust, channels)
 
     def _server(self, name: str, skew: float) -> SimServer:
