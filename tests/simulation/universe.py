@@ -74,7 +74,7 @@ class Universe:
             self.edges = self.edges[: len(names) - 1]
         self.servers = [self._server(name, chance.choice((0.0, 0.0, chance.uniform(-2, 2)))) for name in names]
         self.are_always_on = chance.random() < 0.5
-        self.has_full_trust = chance.random() < _FULL_TRUST or bool(setup.scenario)
+        self.has_full_trust = chance.random() < _FULL_TRUST or bool(setup.scenario) or setup.is_hostile
         self.is_restricted = False
         if not self.has_full_trust:
             self._distrust(*chance.choice(self.edges), chance.choice(("no_authority", "restricted")))
