@@ -57,11 +57,11 @@ def test_text_before_a_change_may_have_letters_of_several_bytes() -> None:
 
 
 def test_each_package_gives_as_many_and_a_seed_chooses_them() -> None:
-    one, same, other = sample(32, 1), sample(32, 1), sample(32, 2)
+    one, same, other = sample(36, 1), sample(36, 1), sample(36, 2)
     assert [each.id for each in one] == [each.id for each in same] != [each.id for each in other]
     packages = [package_of(each.path) for each in one]
     assert {packages.count(each) for each in packages} == {2}
-    assert {"clients.shared", "clients.backends", "federation", "protocol"} <= {*packages}
+    assert {"clients.shared", "clients.backends", "federation", "protocol", "runtime", "__main__"} <= {*packages}
 
 
 def _mutation(path: str = "culture/lib/git.py", function: str = "Git.run") -> Mutation:

@@ -8,11 +8,12 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from tools.mutants.coverage import Coverage
@@ -25,6 +26,7 @@ JUDGED = ROOT / "tests" / "mutants.toml"
 _ROUNDS = (20.0, 90.0)  # seconds of tests that are tried for a mutation: the most specific first, then more
 _PATIENCE = 3.0  # how much longer than recorded tests may take, on a busy machine, before a mutation counts as noticed
 _GRACE = 30.0
+_OPTIONS = ("-x", "-q", "-p", "no:cacheprovider")
 _LEAST_TOTAL, _LEAST_PACKAGE = 0.85, 0.75
 
 
@@ -44,7 +46,7 @@ def package_of(path: str) -> str:
     _, *names = Path(path).parts
     if names[0] == "clients":
         return "clients.shared" if names[1] == "shared" else "clients.backends"
-    return names[0] if len(names) > 1 else "culture"
+    return names[0].removesuffix(".py")
 
 
 def sample(count: int, seed: int, only: str | None = None) -> list[Mutation]:
@@ -54,7 +56,7 @@ def sample(count: int, seed: int, only: str | None = None) -> list[Mutation]:
     for path in sorted((ROOT / "culture").rglob("*.py")):
         name = path.relative_to(ROOT).as_posix()
         package = package_of(name)
-        if package != "culture" and only in (None, package):
+        if only in (None, package):
             sources[name] = path.read_text(encoding="utf-8")
             found[package] += mutations(name, sources[name])
     chance = random.Random(seed)
@@ -106,39 +108,47 @@ def record(workers: int, tests: str) -> Coverage:
 def attempt(tree: Tree, mutation: Mutation, coverage: Coverage) -> Outcome:
     """Try one mutation in a tree, which is as before afterwards."""
     began = time.monotonic()
+    state, by = "untested", ""
+    tried: set[str] = set()
+    for budget in _ROUNDS:
+        tests = [test for test in coverage.tests_for(mutation, budget) if test not in tried]
+        tried.update(tests)
+        if tests:
+            state, by = _try(tree, mutation, coverage, tests)
+            if state != "survived":
+                break
+    return Outcome(mutation.id, package_of(mutation.path), state, by, round(time.monotonic() - began, 1))
+
+
+def _try(tree: Tree, mutation: Mutation, coverage: Coverage, tests: list[str]) -> tuple[str, str]:
+    """Run tests with a mutation; return how that ended and by which test.
+
+    A test that fails without the mutation too says nothing: it is left out, and the others are tried.
+    """
     path = tree.root / mutation.path
     source = path.read_text(encoding="utf-8")
-    state, by = "untested", ""
-    try:
-        path.write_text(mutation.applied(source), encoding="utf-8")
-        tried: set[str] = set()
-        for budget in _ROUNDS:
-            tests = [test for test in coverage.tests_for(mutation, budget) if test not in tried]
-            tried.update(tests)
-            if not tests:
-                continue
-            seconds = sum(coverage.seconds[test] for test in tests)
-            code, output = tree.pytest(
-                *("-x", "-q", "-p", "no:cacheprovider", "-p", "no:randomly", *tests),
-                timeout=_GRACE + _PATIENCE * seconds,
-            )
-            if code is None:
-                state, by = "timeout", "no test ended in time"
-            elif code == 0:
-                state = "survived"
-                continue
-            else:
-                state, by = "killed", _failed(output)
-            break
-    finally:
-        path.write_text(source, encoding="utf-8")
-    return Outcome(mutation.id, package_of(mutation.path), state, by, round(time.monotonic() - began, 1))
+    while tests:
+        patience = _GRACE + _PATIENCE * sum(coverage.seconds[test] for test in tests)
+        try:
+            path.write_text(mutation.applied(source), encoding="utf-8")
+            code, output = tree.pytest(*_OPTIONS, *tests, timeout=patience)
+        finally:
+            path.write_text(source, encoding="utf-8")
+        if code == 0:
+            return "survived", ""
+        failed = _failed(output)
+        suspects = [failed] if failed in tests else tests
+        if tree.pytest(*_OPTIONS, *suspects, timeout=patience)[0] == 0:
+            return ("timeout", "no test ended in time") if code is None else ("killed", failed)
+        tests = [test for test in tests if test not in suspects]
+    return "survived", ""
 
 
 def _failed(output: str) -> str:
     """Return the test that failed, from the output of pytest; its last line if there is none."""
     lines = output.strip().splitlines() or [""]
-    return next((line.split()[1] for line in lines if line.startswith(("FAILED", "ERROR")) and " " in line), lines[-1])
+    found = (line.split(" ", 1)[1].partition(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR ")))
+    return next(found, lines[-1])
 
 
 def judged() -> dict[str, tuple[str, str]]:
@@ -212,19 +222,24 @@ def main() -> int:
     outcomes = {each["id"]: Outcome(**each) for each in json.loads(file.read_text())} if file.exists() else {}
     deadline = time.monotonic() + options.minutes * 60
 
-    def work(tree: Tree, queue: list[Mutation]) -> None:
-        while queue and time.monotonic() < deadline:
-            mutation = queue.pop(0)
-            if mutation.id in outcomes:
-                continue
-            outcome = attempt(tree, mutation, coverage)
-            outcomes[mutation.id] = outcome
-            print(f"{len(outcomes):4} {outcome.state:9} {outcome.seconds:5} s  {mutation.id}  {outcome.by}", flush=True)
-            file.write_text(json.dumps([asdict(each) for each in outcomes.values()]))
+    waiting = deque(each for each in chosen if each.id not in outcomes)
+    turn = Lock()
 
-    queue = list(chosen)
+    def work(tree: Tree) -> None:
+        while time.monotonic() < deadline:
+            with turn:
+                if not waiting:
+                    return
+                mutation = waiting.popleft()
+            outcome = attempt(tree, mutation, coverage)
+            with turn:
+                outcomes[mutation.id] = outcome
+                number = len(outcomes)
+                print(f"{number:4} {outcome.state:9} {outcome.seconds:5} s  {mutation.id}  {outcome.by}", flush=True)
+                file.write_text(json.dumps([asdict(each) for each in outcomes.values()]))
+
     with ThreadPoolExecutor(len(trees)) as threads:
-        for done in [threads.submit(work, tree, queue) for tree in trees]:
+        for done in [threads.submit(work, tree) for tree in trees]:
             done.result()
     figures = {"seed": options.seed, **summary(outcomes[each.id] for each in chosen if each.id in outcomes)}
     print(json.dumps(figures, indent=1))
