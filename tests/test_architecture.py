@@ -480,7 +480,8 @@ def with_runtime(tree: ast.Module) -> Iterator[str]:
     for node in tree.body:
         if isinstance(node, ast.ClassDef):
             for each in node.body:
-                if isinstance(each, ast.FunctionDef) and each.name == "__init__" and _takes_runtime(each.args):
+                is_maker = isinstance(each, ast.FunctionDef) and each.name == "__init__" and _takes_runtime(each.args)
+                if is_maker or (isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "runtime"):
                     yield node.name
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _takes_runtime(node.args):
             yield node.name

@@ -51,7 +51,7 @@ def assemble(config: AgentsConfig, nick: str, file: Path | None = None, *, runti
     kind = backend(agent.agent)
     selection.check(agent, kind)
     sandbox = selection.sandbox_of(agent, kind)
-    supervisor, missing = _supervisor(agent, sandbox)
+    supervisor, missing = _supervisor(agent, sandbox, runtime=runtime)
     watching = supervisor.setup.sandbox if isinstance(supervisor, Supervisor) else None
     server = config.server
     loud = {fold(each.nick) for each in config.agents if each.may_call_all}
@@ -131,7 +131,7 @@ def _instructions_file(agent: AgentConfig) -> Path | None:
     return file
 
 
-def _supervisor(agent: AgentConfig, sandbox: Sandbox | None) -> tuple[SupervisorBase | None, str]:
+def _supervisor(agent: AgentConfig, sandbox: Sandbox | None, *, runtime: Runtime) -> tuple[SupervisorBase | None, str]:
     """The agent's supervisor, or why it has none though it should; an agent never waits for it."""
     settings = agent.supervisor
     named = "agent" in settings.model_fields_set
@@ -147,6 +147,7 @@ def _supervisor(agent: AgentConfig, sandbox: Sandbox | None) -> tuple[Supervisor
         escalation_threshold=settings.escalation_threshold,
         timeout=settings.timeout,
         options=_judging(agent),
+        runtime=runtime,
     )
     try:
         kind = backend(settings.agent)
