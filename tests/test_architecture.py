@@ -481,7 +481,8 @@ def with_runtime(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.ClassDef):
             for each in node.body:
                 is_maker = isinstance(each, ast.FunctionDef) and each.name == "__init__" and _takes_runtime(each.args)
-                if is_maker or (isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "runtime"):
+                has_field = isinstance(each, ast.AnnAssign) and ast.unparse(each.target) == "runtime" and each.value
+                if is_maker or has_field:
                     yield node.name
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and _takes_runtime(node.args):
             yield node.name

@@ -132,7 +132,7 @@ class IRCTransport:
         listener = _Listener(self._delivery, self._joined, on_invite, on_receipt)
         listener.on_progress, listener.on_arrival = on_progress, on_arrival
         listener.on_line = on_line
-        setup = Setup(address, identity, self._timing, agents, people, patient, runtime)
+        setup = Setup(address, identity, self._timing, agents, people, patient, runtime=runtime)
 
         self._profile = ClientProfile(identity.bot)
         self._reconnector = Reconnector(setup, listener, self._settle, self._retry_catch_up, on_state)
