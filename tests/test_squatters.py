@@ -37,7 +37,7 @@ from culture.server.auth.oidc.issuer import fetch
 from culture.skills.history.semantic.endpoint import Endpoint
 from culture.skills.history.store import Unavailable
 from culture.transport import Address, ClientIdentity, IRCTransport, ServerUnreachable
-from culture.transport.dialer import dial
+from culture.transport.connection import dial
 from culture.transport.one_shot import ask_once
 from culture.web.app import serving as showing
 from culture.web.ledger_client import LedgerClient

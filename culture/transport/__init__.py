@@ -5,8 +5,7 @@
 | `irc.py` | `IRCTransport`: the public interface (send, join, history, metadata) |
 | `types.py` | addresses, identities, messages, marks, errors, callback types, timeouts |
 | `reconnect.py` | the connect loop: dial, register, serve, back off; regaining the nick |
-| `dialer.py` | opens TCP or TLS connections and checks the certificate |
-| `connection.py` | one socket: lines in and out, keepalive |
+| `connection.py` | opens a TCP or TLS connection, checks the certificate; lines in and out, keepalive |
 | `registration.py`, `sasl.py` | CAP negotiation, login and nick, without I/O |
 | `session.py` | one registered connection: dispatches lines, matches answers to commands, limits the send rate |
 | `requests.py` | commands and their answers, by label or by PING |

@@ -4,7 +4,7 @@ import asyncio
 
 from culture.protocol.message import Message, ProtocolError
 from culture.runtime import REAL, Runtime
-from culture.transport.dialer import dial, is_private
+from culture.transport.connection import dial, is_private
 from culture.transport.types import Address, ClientIdentity, Hopeless
 
 PATIENCE = 20.0

@@ -16,9 +16,8 @@ from culture.lib.backoff import Backoff
 from culture.protocol.message import Message as Line
 from culture.protocol.message import ProtocolError
 from culture.runtime import REAL, Runtime
-from culture.transport.connection import IrcConnection
+from culture.transport.connection import IrcConnection, dial, is_private
 from culture.transport.dedup import Undelivered
-from culture.transport.dialer import dial, is_private
 from culture.transport.parse_messages import MessageParser
 from culture.transport.registration import Registration, RegistrationRefused
 from culture.transport.session import IrcSession, SessionListener

@@ -9,8 +9,8 @@ app                    build the ASGI application, serve it
 site                   settings, and the objects that all requests share
 security               middleware: Host, Origin, CSRF token, login, security headers
 sessions, login_links  browser sessions and one-time login links, stored by ``database`` (SQLite)
-password_check         check a password at the IRC server, rate-limited by ``throttle``
-view, views/           routes and navigation; one module per page
+throttle               rate limit for passwords, which ``views/login`` checks at the IRC server
+view, views/           routes and navigation; one module per page, with what only that page needs
 page                   ``PageRequest``: what a handler gets and how it answers
 templates, templates/  the Jinja environment and its filters; the HTML
 static_files, static/  style, scripts, icons, cached by version
@@ -23,8 +23,7 @@ agent_command          send a control word or an answer to an agent, wait for it
 search                 search the history by words or by meaning
 ledger_client          a copy of the ledger in memory, refreshed every second
 mesh_model             agents, questions, alerts, spend, tasks and links for all pages
-mesh_svg, spend_chart  layout of the two drawings
-markdown               wiki pages as safe HTML
+spend_chart            layout of the drawing of costs
 push                   push notifications for unread mentions
 =====================  ================================================================================
 

@@ -19,7 +19,7 @@ from culture.cli.local_servers import example_nick, how_to_connect, path_hint
 from culture.cli.server import pid_file
 from culture.cli.team import up as team_down
 from culture.cli.team.select_team import TEAM
-from culture.cli.up import wait
+from culture.cli.up import foreground
 from culture.cli.up.shutdown import Shutdown
 from culture.config.model import Listen, ServerConfig, ServerLimits
 from culture.lib.process.children import Interrupts
@@ -75,11 +75,11 @@ def test_up_is_interrupted_in_order_also_while_its_loop_is_being_made(
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
     note = pid_file.ServerNote(os.getpid(), 0.0, "", 1.0)
     monkeypatch.setattr(pid_file, "running", lambda name: note)
-    monkeypatch.setattr(wait, "plain_listener", lambda *given: None)
+    monkeypatch.setattr(foreground, "plain_listener", lambda *given: None)
     monkeypatch.setattr("asyncio.events.new_event_loop", interrupted)
     try:
-        with wait.interruptible(Interrupts()):
-            wait.stay_in_terminal(ServerConfig(name="spark"), in_terminal=False)
+        with foreground.interruptible(Interrupts()):
+            foreground.stay_in_terminal(ServerConfig(name="spark"), in_terminal=False)
     except KeyboardInterrupt:
         pytest.fail("the making of the loop was broken off")
 
@@ -89,9 +89,9 @@ def test_a_second_signal_does_not_break_off_how_up_ends(tmp_path: Path, monkeypa
     monkeypatch.setenv("CULTURE_HOME", str(tmp_path))
     note = pid_file.ServerNote(os.getpid(), 0.0, "", 1.0)
     monkeypatch.setattr(pid_file, "running", lambda name: note)
-    monkeypatch.setattr(wait, "plain_listener", lambda *given: signal.raise_signal(signal.SIGINT))
-    with wait.interruptible(Interrupts()):
-        wait.stay_in_terminal(ServerConfig(name="spark"), in_terminal=False)
+    monkeypatch.setattr(foreground, "plain_listener", lambda *given: signal.raise_signal(signal.SIGINT))
+    with foreground.interruptible(Interrupts()):
+        foreground.stay_in_terminal(ServerConfig(name="spark"), in_terminal=False)
         handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
         assert all(callable(handler) and handler is not signal.default_int_handler for handler in handlers), handlers
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from culture.ledger_views.ledger import LedgerFact
 from culture.ledger_views.links import mesh
 from culture.ledger_views.spend import SpendTotal
-from culture.web.markdown import render
-from culture.web.mesh_svg import draw_mesh
 from culture.web.spend_chart import COLOURS, HEIGHT, WIDTH, draw_chart
 from culture.web.templates import anchor, limit, money, short, span, word
+from culture.web.views.mesh import draw_mesh
+from culture.web.views.wiki import render
 from tests.ledger_views.made import NONSENSE
 
 TODAY = date(2026, 3, 19)

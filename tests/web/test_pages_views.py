@@ -10,7 +10,7 @@ from culture.server.ircd import IRCd
 from culture.transport import Address, ClientIdentity
 from culture.web.ledger_client import LedgerClient
 from culture.web.mesh_model import MeshModel
-from culture.web.mesh_svg import draw_mesh
+from culture.web.views.mesh import draw_mesh
 from culture.wiki.pages import Pages, folder_of
 from tests.federation.meshes import linked
 from tests.support.waiting import until

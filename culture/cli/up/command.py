@@ -17,9 +17,8 @@ from culture.cli.server import background, pid_file
 from culture.cli.up import first_run
 from culture.cli.up.agents import Starting, UpAgents, belongs, launch_agents
 from culture.cli.up.first_run import ensure_own_account, free_port, is_free, used_listeners, write_first_config
-from culture.cli.up.server_restart import ServerRestart
+from culture.cli.up.foreground import ServerRestart, has_terminal, interruptible, stay_in_terminal
 from culture.cli.up.shutdown import Shutdown, everybody, holders, say
-from culture.cli.up.wait import has_terminal, interruptible, stay_in_terminal
 from culture.cli.web import process
 from culture.clients.shared import pidfile as daemons
 from culture.config import paths

@@ -20,8 +20,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from culture.clients.scripted.execute import ApiError, Performance
-from culture.clients.scripted.interruptible import Breaking, BrokenOff
+from culture.clients.scripted.execute import ApiError, Breaking, BrokenOff, Performance
 from culture.clients.scripted.playbook import BUILT_IN, Playbook, read
 from culture.clients.scripted.prompt import message_at, without_events
 from culture.clients.shared.errors import WrongConfiguration

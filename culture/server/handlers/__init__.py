@@ -8,7 +8,7 @@ The docstring of a handler is its text in HELP: syntax first, then what the verb
 | ``capability``, ``authenticate``, ``account`` | CAP; AUTHENTICATE; REGISTER VERIFY REDEEM |
 | ``channels``, ``modes`` | JOIN PART TOPIC NAMES INVITE KICK RENAME LIST; MODE |
 | ``messages``, ``redaction`` | PRIVMSG NOTICE TAGMSG BATCH MARKREAD; REDACT |
-| ``who``, ``whois`` | WHO; WHOIS WHOWAS ISON USERHOST |
+| ``who`` | WHO WHOIS WHOWAS ISON USERHOST |
 | ``presence``, ``metadata`` | AWAY SETNAME MONITOR; METADATA |
 | ``server_info``, ``operator`` | MOTD … STATS HELP HELPOP; OPER KILL WALLOPS REHASH |
 """
@@ -28,7 +28,6 @@ from culture.server.handlers import (
     registration,
     server_info,
     who,
-    whois,
 )
 
 COMMANDS = table(
@@ -42,7 +41,6 @@ COMMANDS = table(
     presence,
     metadata,
     who,
-    whois,
     authenticate,
     account,
     server_info,

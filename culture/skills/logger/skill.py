@@ -5,7 +5,9 @@ from pathlib import Path
 
 from culture.config import paths
 from culture.config import skills as config
-from culture.lib.git import GitFailed
+from culture.lib.files import private_directory
+from culture.lib.git import Git, GitFailed, isolated
+from culture.runtime import REAL, Runtime
 from culture.server.events import (
     ChannelRenamed,
     Joined,
@@ -20,12 +22,60 @@ from culture.server.events import (
 )
 from culture.server.skill import Host, Skill, hook
 from culture.skills.logger.format import Logged, moment
-from culture.skills.logger.repository import LogRepository
 from culture.skills.logger.writer import LogWriter, Noted
 
+# No detached packing: a commit must leave no process behind.
+_GIT_SETTINGS = {"commit.gpgSign": "false", "gc.autoDetach": "false", "init.defaultBranch": "main"}
 _PAUSE = 0.2  # seconds in which events are collected, so that a file is not opened for each event
 _MOST = 10_000  # events that may wait for the writer
 _WRITE_PATIENCE, _COMMIT_PATIENCE, _LAST_COMMIT_PATIENCE = 3.0, 30.0, 5.0
+
+
+class LogRepository:
+    """The log folder as a git repository; calls block, and one commit runs at a time."""
+
+    def __init__(self, folder: Path, server: str, runtime: Runtime = REAL) -> None:
+        self._folder = folder
+        self._settings = {**_GIT_SETTINGS, "user.name": "culture", "user.email": f"culture@{server}"}
+        self._monotonic = runtime.monotonic
+        self._lock = runtime.lock()
+
+    def commit(self, message: str, patience: float, tidy: bool = True) -> bool:
+        """Commit all changes within ``patience`` seconds; return False if there are none.
+
+        ``GitFailed`` if git fails or is too slow. ``message``: the commit's text; ``tidy``: let git compact the
+        repository, too.
+        """
+        until = self._monotonic() + patience
+        if not self._lock.acquire(timeout=patience):
+            raise GitFailed(("commit",), -1, "the previous commit is still running")
+        try:
+            return self._commit(message, until, tidy)
+        except OSError as error:
+            raise GitFailed(("commit",), -1, f"{error.filename or 'git'}: {error.strerror}") from error
+        finally:
+            self._lock.release()
+
+    def _commit(self, message: str, until: float, tidy: bool) -> bool:
+        private_directory(self._folder)
+        if not (self._folder / ".git").exists():
+            self._git(until, "init", "--quiet", "--template=")
+        self._git(until, "add", "--all", "--", ".")
+        if not self._git(until, "diff", "--cached", "--name-only"):
+            return False
+        packing = () if tidy else ("-c", "gc.auto=0")
+        self._git(until, *packing, "commit", "--quiet", "--no-verify", "--no-gpg-sign", "--message", message)
+        return True
+
+    def _git(self, until: float, *arguments: str) -> bytes:
+        """Run git in the log folder and return its output.
+
+        ``until``: deadline by ``time.monotonic()``. Only culture's settings apply, not those of the user who runs the
+        server.
+        """
+        environment = isolated(self._folder / ".git", GIT_WORK_TREE=str(self._folder))
+        git = Git(self._folder, environment, self._settings, umask=0o077)
+        return git.run(*arguments, patience=max(0.0, until - self._monotonic()))
 
 
 class Logger(Skill):

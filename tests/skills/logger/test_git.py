@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from culture.lib.git import GitFailed
-from culture.skills.logger.repository import LogRepository
+from culture.skills.logger.skill import LogRepository
 from tests.skills.logger.conftest import Logging
 from tests.skills.logger.test_trouble import OPERATORS, operator, told
 from tests.support.client import registered
