@@ -21,9 +21,10 @@ from culture.orchestrator.repository.worktrees import Worktrees
 from culture.orchestrator.tasks.task_lines import TaskReport
 from culture.orchestrator.team import Team
 from culture.server.ircd import IRCd
+from culture.wiki.names import SPRINT_STATE
 from culture.wiki.pages import Pages, folder_of
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import COMMIT, HANDS_OVER, Rule, at_work, end_members, heard, prompts_of, team_yaml
+from tests.orchestrator.crew import COMMIT, HANDS_OVER, WIKI, Rule, at_work, end_members, heard, prompts_of, team_yaml
 from tests.support.client import Client, registered
 from tests.support.waiting import until
 
@@ -108,24 +109,48 @@ async def test_a_full_context_is_warned_of_then_handed_over_even_without_a_note(
         assert (fact["worktree"], fact["tokens"] > 0) == (worktree(team).name, True)
 
 
-@pytest.mark.requirement("M13", "O16")
-@pytest.mark.requirement("O26", part="the prompt names the pages; no test sees that IRC history is not read")
-async def test_the_em_keeps_its_name_and_begins_anew(ircd: IRCd, home: Path, project: Path) -> None:
-    rules = [HANDS_OVER, used("You are on line", context_pct=95), used("Your context was full", context_pct=5)]
-    config = team_yaml(home, project, ircd.port, {"em": rules})
+READS_ITS_PAGES: Rule = {
+    "when": r"Your context was full and is empty again\. Read the wiki pages `(?P<page>\S+)` and `(?P<sprint>\S+)`",
+    "steps": [
+        {"run": f"{WIKI} read {{page}} && {WIKI} read {{sprint}}"},
+        {"usage": {"tokens": 10, "cost_usd": 0.0, "context_pct": 5}},
+        {"say": "I go on: {output}"},
+    ],
+}
+"""Who knows nothing but what the prompt and its commands gave it."""
+
+
+@pytest.mark.requirement("M13", "O16", "O26")
+async def test_the_em_keeps_its_name_begins_anew_and_knows_what_is_on_the_wiki(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
+    """O26: its new session is given the pages, and nothing of what was said in its rooms."""
+    full = used("what we sell", context_pct=95)
+    config = team_yaml(home, project, ircd.port, {"em": [HANDS_OVER, READS_ITS_PAGES, full]})
     Pages.create(folder_of("another"))
-    async with at_work(config) as team:
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await ori.join("#project-demo")
+        await idle(team, "spark-Harper")
+        before = team.context.store.state.members["spark-harper"].session_id
+        pages = Pages(folder_of("demo"))
+        pages.write(SPRINT_STATE, "We paint it blue.\n", "", "spark-Harper")
+        ori.send("PRIVMSG #project-demo :@spark-Harper what we sell are lamps")
+        await until(lambda: any("are lamps" in text for text in prompts_of(project)))
         await idle(team, "spark-Harper")
         await team.heartbeat.beat()
-        before = team.context.store.state.members["spark-harper"].session_id
+        for line in ("notes by spark-Harper", "We paint it blue."):
+            said = await ori.expect("PRIVMSG", "#project-demo", line)
+            assert said.source.startswith("spark-Harper!")
         await until(lambda: not team.shift.is_open("spark-Harper"))
         await idle(team, "spark-Harper")
         await team.heartbeat.beat()
         now = team.context.store.state.members["spark-harper"]
         assert (now.name, now.context_pct) == ("Harper", 5.0)
         assert now.session_id != before
-        assert Pages(folder_of("demo")).read("handoffs/em-1").text == "notes by spark-Harper\n"
-        assert "Read the wiki pages `handoffs/em-1` and `sprint-state`" in prompts_of(project)[-1]
+        assert pages.read("handoffs/em-1").text == "notes by spark-Harper\n"
+        given = prompts_of(project)
+        [asked] = [number for number, text in enumerate(given) if "Write a handoff summary" in text]
+        assert len(given[asked + 1 :]) == 1 and "are lamps" not in given[-1]
 
 
 @pytest.mark.requirement("O18", "O24", "O30")
