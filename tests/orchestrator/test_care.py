@@ -372,11 +372,14 @@ async def test_who_is_let_go_while_they_are_looked_for_is_followed_by_nobody(
 
 @pytest.mark.requirement("O23")
 @pytest.mark.fault("I15")
-async def test_two_tasks_that_change_one_file_hear_of_each_other_once(ircd: IRCd, home: Path, project: Path) -> None:
+async def test_two_tasks_that_change_one_file_hear_of_each_other_once_and_people_are_asked_which_holds(
+    ircd: IRCd, home: Path, project: Path
+) -> None:
     odd = "touch \"$(printf 'odd\\377')\""  # a name that is no text
-    rules = [{"when": "Your task is", "steps": [{"run": f"echo mine >> README.md; {odd}"}, {"say": "ok"}]}]
+    rules = [{"when": "Your task is", "steps": [{"run": f"echo $CULTURE_NICK >> README.md; {odd}"}, {"say": "ok"}]}]
     config = team_yaml(home, project, ircd.port, {"manager": rules})
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await ori.join("#project-demo")
         await given(ori, team, "one")
         await given(ori, team, "two")
         await team.heartbeat.beat()
@@ -387,23 +390,21 @@ async def test_two_tasks_that_change_one_file_hear_of_each_other_once(ircd: IRCd
         entries = team.context.store.state.announced
         await team.heartbeat.beat()
         assert team.context.store.state.announced == entries
-
-
-async def test_conflict_of_a_done_task_with_main_is_reported(ircd: IRCd, home: Path, project: Path) -> None:
-    """People changed main meanwhile: somebody has to decide before the merge, which refuses."""
-    config = team_yaml(home, project, ircd.port, {"manager": [{"when": "Your task is", "steps": [{"say": "ok"}]}]})
-    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
-        await ori.join("#project-demo")
-        await given(ori, team)
-        for folder, text in ((worktree(team), "mine"), (project, "theirs")):
-            (folder / "README.md").write_text(f"{text}\n")
-            git_in(folder, "commit", "--quiet", "-am", text)
-        team.task_end.report("demo-1", TaskReport.DONE, "it is mine", "spark-Ramona", "m9")
-        told = await heard(ori, "#project-demo", "both change")
-        assert told == "[demo-1] and main both change README.md: somebody has to say which holds."
-        await until(lambda: team.context.store.state.tasks["demo-1"].cleaned)
-        with pytest.raises(NotMerged, match=r"both change README\.md"):
-            await merge(team.context.worktrees, "demo-1", "main", "demo-1")
+        for id in ("demo-1", "demo-2"):
+            git_in(worktree(team, id), "clean", "--quiet", "-fd")
+            git_in(worktree(team, id), "commit", "--quiet", "-am", id)
+            team.task_end.report(id, TaskReport.DONE, "it is mine", str(team.context.store.state.tasks[id].manager), id)
+            await until(lambda id=id: team.context.store.state.tasks[id].cleaned)  # type: ignore[misc]
+            if id == "demo-1":
+                await merge(team.context.worktrees, id, "main", id)
+        asked = await heard(ori, "#project-demo", "which holds?")
+        assert asked == (
+            "[demo-2] and main both change README.md: which holds? Merge task/demo-2 by hand, or give it out again: "
+            "TASK: bring task/demo-2 up to main and resolve the conflicts."
+        )
+        await until(lambda: any(asked in text for text in prompts_of(project)))
+        with pytest.raises(NotMerged, match=r"both change README\.md: which holds"):
+            await merge(team.context.worktrees, "demo-2", "main", "demo-2")
 
 
 @pytest.mark.requirement("O25")

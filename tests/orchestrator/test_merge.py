@@ -116,7 +116,6 @@ async def test_a_target_that_is_checked_out_elsewhere_is_left_alone(project: Pat
         await merge(trees, "demo-2", "main", "m")
 
 
-@pytest.mark.fault("I15", part="that a conflict becomes a question")
 @pytest.mark.requirement("O23")
 async def test_two_tasks_that_change_one_file(project: Path) -> None:
     trees = Worktrees(project)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from culture.clients.shared import pidfile
 from culture.orchestrator.errors import NotHired
 from culture.orchestrator.journal.state import TaskStage
 from culture.orchestrator.repository.merge import merge
@@ -14,7 +15,7 @@ from culture.server.ircd import IRCd
 from culture.wiki.names import SPRINT_STATE
 from culture.wiki.pages import Pages, folder_of
 from tests.orchestrator.conftest import git_in
-from tests.orchestrator.crew import at_work, end_members, heard, team_yaml
+from tests.orchestrator.crew import COMMIT, at_work, end_members, heard, prompts_of, team_yaml
 from tests.support.client import registered
 from tests.support.waiting import until
 
@@ -89,3 +90,46 @@ async def test_two_tasks_are_worked_on_at_once_and_the_ledger_has_them(ircd: IRC
         assert [(fact["members"], fact["worktree"], fact["shifts"]) for fact in said.values()] == [([], "", 0)] * 2
         assert all(fact["tokens"] > 0 for fact in said.values())
         assert set(team.agents) == {"Harper"}
+
+
+@pytest.mark.requirement("O21")
+async def test_a_member_is_given_the_path_of_its_worktree_and_no_other_of_the_project(
+    ircd: IRCd, home: Path, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """O21: neither its processes nor its prompts name main's folder; what it commits and pushes is its branch."""
+    remote = home / "remote.git"
+    git_in(home, "init", "--quiet", "--bare", str(remote))
+    git_in(project, "remote", "add", "origin", str(remote))
+    git_in(project, "push", "--quiet", "origin", "main")
+    before = git_in(project, "rev-parse", "main")
+    # So it is in the shell of a person who starts the team in the project.
+    for name in ("PWD", "OLDPWD"):
+        monkeypatch.setenv(name, str(project))
+    commit = f"git add . && {COMMIT} -m mine && git push -q origin HEAD"
+    work = f"echo mine > mine.txt && {commit}; env > env.log; cat /proc/$PPID/cmdline /proc/$PPID/environ > agent.log"
+    done = {"send": {"to": "#standup-demo", "text": "TASK: demo-1 waiting: for a look"}}
+    rules = [{"when": "Your task is", "steps": [{"run": work}, done, {"say": "ok"}]}]
+    config = team_yaml(home, project, ircd.port, {"manager": rules})
+    async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
+        await ori.join("#standup-demo")
+        ori.send("PRIVMSG #standup-demo :TASK: one")
+        await heard(ori, "#standup-demo", "waiting: for a look")
+        task = team.context.store.state.tasks["demo-1"]
+        tree, nick = Path(task.worktree), str(task.manager)
+        [entry] = [each for each in json.loads(team.context.roster.file.read_text())["agents"] if each["nick"] == nick]
+        note = pidfile.running(nick)
+        assert note is not None
+        given = {
+            "the daemon": (Path(f"/proc/{note.pid}") / "environ").read_text(),
+            "the agent": (tree / "agent.log").read_text(),
+            "its commands": (tree / "env.log").read_text(),
+            "its prompts": "\n".join(prompts_of(tree)),
+            "its settings": json.dumps(entry),
+            "its instructions": Path(entry["instructions_file"]).read_text(),
+        }
+        assert str(tree) in given["its commands"] and "demo-1" in given["its prompts"]
+        # A worktree lies in the project (O20), so that its own path begins with main's.
+        assert [name for name, text in given.items() if str(project) in text.replace(str(tree), "")] == []
+        assert git_in(remote, "log", "-1", "--format=%s", "task/demo-1") == "mine\n"
+        assert (git_in(project, "rev-parse", "main"), git_in(remote, "rev-parse", "main")) == (before, before)
+        assert git_in(project, "status", "--porcelain") == "" and not (project / "mine.txt").exists()

@@ -2,7 +2,7 @@
 
 import asyncio
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
@@ -66,6 +66,18 @@ async def diff(project: Path, task: str, target: str) -> str:
     return await git(project, "diff", "--no-color", f"{target}...{await _branch(project, task)}")
 
 
+def conflict_question(who: str, task: str, target: str, files: Sequence[str]) -> str:
+    """Return the question to people what to do about conflicts of a finished task with ``target``.
+
+    ``who``: how the text names the task's side; ``files``: those with conflicts.
+    """
+    branch = branch_of(task)
+    return (
+        f"{who} and {target} both change {', '.join(files)}: which holds? Merge {branch} by hand, or give it out again: "
+        f"TASK: bring {branch} up to {target} and resolve the conflicts."
+    )
+
+
 async def conflicts(project: Path, one: str, other: str) -> tuple[str, ...]:
     """Return the files that have conflicts if the commits ``one`` and ``other`` are merged."""
     text = await git(project, "merge-tree", "--write-tree", "--name-only", "-z", one, other, codes=(0, 1))
@@ -87,11 +99,7 @@ async def merge(worktrees: Worktrees, task: str, target: str, message: str) -> M
     if await is_true(project, "merge-base", "--is-ancestor", theirs, before):
         return MergeResult(target, before, False)
     if files := await conflicts(project, before, theirs):
-        raise NotMerged(
-            f"task/{task} and {target} both change {', '.join(files)}: merge {target} into task/{task} in the task's "
-            "worktree, or have its manager do that",
-            files,
-        )
+        raise NotMerged(conflict_question(branch, task, target, files), files)
     checkouts = await worktrees.list_worktrees()
     for each in checkouts:
         if await _is_rebasing(each.path, f"refs/heads/{target}"):

@@ -195,8 +195,10 @@ class TaskEnd:
         await context.rooms.say_once(f"over {task.id}", text, *rooms)
         await self._hiring.prompt_em(f"pass-{task.id}-over", text, config.project_channel)
         if task.stage is TaskStage.DONE and (files := await self._conflicts(task)):
-            text = f"[{task.id}] and {context.main} both change {', '.join(files)}: somebody has to say which holds."
-            await context.rooms.say_once(f"conflict {task.id}", text, config.project_channel)
+            question = merge.conflict_question(f"[{task.id}]", task.id, context.main, files)
+            await context.rooms.say_once(f"conflict {task.id}", question, config.project_channel)
+            # The answer comes in that room, where the EM hears it.
+            await self._hiring.prompt_em(f"pass-{task.id}-conflict", question, config.project_channel)
 
     async def _conflicts(self, task: TeamTask) -> tuple[str, ...]:
         project = self._context.config.project_dir
