@@ -23,7 +23,6 @@ def entered(*entries: tuple[Act, Phase, dict[str, object]]) -> TeamState:
 
 
 @pytest.mark.requirement("O05", "O07", "O34")
-@pytest.mark.requirement("O21", part="a worktree lies inside the project, so that its own path names main's folder")
 def test_members_with_claude_get_the_wiki_the_bridge_and_their_own_folder(home: Path, project: Path) -> None:
     config = TeamConfig.model_validate(
         {

@@ -1,5 +1,6 @@
 """A team at work: what a person wants becomes a task, a manager, a worker, a commit, and is merged at their word."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -102,9 +103,10 @@ async def test_a_member_is_given_the_path_of_its_worktree_and_no_other_of_the_pr
     git_in(project, "remote", "add", "origin", str(remote))
     git_in(project, "push", "--quiet", "origin", "main")
     before = git_in(project, "rev-parse", "main")
-    # So it is in the shell of a person who starts the team in the project.
-    for name in ("PWD", "OLDPWD"):
-        monkeypatch.setenv(name, str(project))
+    # So it is where a person starts the team in the project, by an alias of git.
+    of_git = {"GIT_DIR": project / ".git", "GIT_WORK_TREE": project, "GIT_PREFIX": project}
+    for name, folder in {"PWD": project, "OLDPWD": project, **of_git}.items():
+        monkeypatch.setenv(name, str(folder))
     commit = f"git add . && {COMMIT} -m mine && git push -q origin HEAD"
     work = f"echo mine > mine.txt && {commit}; env > env.log; cat /proc/$PPID/cmdline /proc/$PPID/environ > agent.log"
     done = {"send": {"to": "#standup-demo", "text": "TASK: demo-1 waiting: for a look"}}
@@ -113,7 +115,9 @@ async def test_a_member_is_given_the_path_of_its_worktree_and_no_other_of_the_pr
     async with registered(ircd.port, "spark-ori") as ori, at_work(config) as team:
         await ori.join("#standup-demo")
         ori.send("PRIVMSG #standup-demo :TASK: one")
-        await heard(ori, "#standup-demo", "waiting: for a look")
+        await ori.expect("PRIVMSG", "#standup-demo", "TASK: demo-1 waiting: for a look")
+        for name in of_git:
+            monkeypatch.delenv(name)
         task = team.context.store.state.tasks["demo-1"]
         tree, nick = Path(task.worktree), str(task.manager)
         [entry] = [each for each in json.loads(team.context.roster.file.read_text())["agents"] if each["nick"] == nick]
@@ -125,7 +129,7 @@ async def test_a_member_is_given_the_path_of_its_worktree_and_no_other_of_the_pr
             "its commands": (tree / "env.log").read_text(),
             "its prompts": "\n".join(prompts_of(tree)),
             "its settings": json.dumps(entry),
-            "its instructions": Path(entry["instructions_file"]).read_text(),
+            "its instructions": await asyncio.to_thread(Path(entry["instructions_file"]).read_text),
         }
         assert str(tree) in given["its commands"] and "demo-1" in given["its prompts"]
         # A worktree lies in the project (O20), so that its own path begins with main's.

@@ -18,8 +18,12 @@ PATIENCE = 60.0
 """Seconds that an agent may take until it accepts prompts."""
 STATUS_PATIENCE = 3.0
 LAST_LINES = 15
-# Identity of the caller: an agent that starts another must not pass it on.
-_NOT_OURS = (Environment.NICK.value, Environment.TOKEN.value, Environment.WIKI.value, "NOTIFY_SOCKET")
+# The identity of the caller, and its folder and repository: an agent that it starts has its own.
+_NOT_OURS = (
+    *(Environment.NICK.value, Environment.TOKEN.value, Environment.WIKI.value),
+    *("NOTIFY_SOCKET", "PWD", "OLDPWD"),
+    *("GIT_DIR", "GIT_COMMON_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"),
+)
 
 
 @dataclass(frozen=True)

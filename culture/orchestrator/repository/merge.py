@@ -73,8 +73,8 @@ def conflict_question(who: str, task: str, target: str, files: Sequence[str]) ->
     """
     branch = branch_of(task)
     return (
-        f"{who} and {target} both change {', '.join(files)}: which holds? Merge {branch} by hand, or give it out again: "
-        f"TASK: bring {branch} up to {target} and resolve the conflicts."
+        f"{who} and {target} both change {', '.join(files)}: which holds? Merge {branch} by hand, or give it out "
+        f"again: TASK: bring {branch} up to {target} and resolve the conflicts."
     )
 
 
