@@ -32,16 +32,35 @@ FACTS = {
 }
 
 
-@pytest.mark.requirement("M16")
-@pytest.mark.requirement("O06", part="the decision rules of each role")
-@pytest.mark.parametrize("role", [*ROLES, prompts.HANDOFF])
-def test_every_role_is_told_who_it_is_and_where(role: str, project: Path) -> None:
+WORKER = ("say there what you did and what you saw", "Product questions are not yours to settle.")
+TOLD = {
+    "em": (
+        "1. Take what the PM wants, and break it down into tasks.",
+        "How something is built, you decide. What changes the scope, what users see, or the architecture, you put to "
+        "the PM in <project_channel>.",
+        "Write each ruling to the wiki page `decisions/<title>`",
+    ),
+    "manager": (
+        "1. **Plan.** Read what is there.",
+        "Questions of implementation you settle with the EM, or by yourself.",
+        "go to <project_channel>, where the PM answers.",
+    ),
+}
+"""What each role does, and what it decides; workers decide nothing."""
+
+
+@pytest.mark.requirement("M16", "O06")
+@pytest.mark.parametrize("role", ROLES)
+def test_every_role_is_told_who_it_is_where_and_what_it_does_and_decides(role: str, project: Path) -> None:
     text = prompts.load(project, role, FACTS)
     assert re.findall(r"\{[a-z_]+\}", text) == []
-    if role != prompts.HANDOFF:
-        assert "<name>" in text
-        assert "<nick>" in text
-        assert "channel>" in text
+    assert "You are <name>" in text and "On IRC you are <nick>." in text and "channel>" in text
+    sentences = " ".join(text.split())
+    assert [each for each in TOLD.get(role, WORKER) if each not in sentences] == []
+
+
+def test_every_placeholder_of_the_handoff_is_filled(project: Path) -> None:
+    assert re.findall(r"\{[a-z_]+\}", prompts.load(project, prompts.HANDOFF, FACTS)) == []
 
 
 @pytest.mark.parametrize("link", ["prompts", "prompts/em.md"])

@@ -8,10 +8,12 @@ import json
 from pathlib import Path
 
 from culture.orchestrator.prompts import HANDOFF, SHIPPED
+from culture.wiki.names import decision
 
 NAMES = EM, MANAGER, IMPLEMENTER, *_ = ("Harper", "Ada", "Ben", "Cleo", "Dan", "Eve", "Fay")
 PROJECT, STANDUP, WORK = "#project-demo", "#standup-demo", "#work-demo-1"
 PAGE = "handoffs/demo-1-1"
+DECISION = decision("language")
 SKILL = "python3 -P -m culture.clients.shared.skill.irc_client"
 _PLAN = """\
 revision=$(culture wiki read plans/demo-1 2>&1 >/dev/null | sed -n 's/.* revision \\([0-9a-f]*\\).*/\\1/p')
@@ -45,6 +47,7 @@ class Story:
         self._act(
             "wanted",
             self._page("sprint-state", "# Sprint\n\nWe greet.\n"),
+            self._page(DECISION, "# We greet in English\n\nThe PM wants it so.\n"),
             self._say(STANDUP, "TASK: a greeting with a test", "plan"),
             "[[say I have given it out.]]",
         )

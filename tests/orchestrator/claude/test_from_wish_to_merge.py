@@ -15,7 +15,18 @@ from culture.orchestrator.journal.state import TaskStage
 from culture.orchestrator.journal.store import read_state
 from culture.server.ircd import IRCd
 from culture.wiki.pages import Pages
-from tests.orchestrator.claude.story import EM, IMPLEMENTER, MANAGER, NAMES, PAGE, PROJECT, STANDUP, WORK, Story
+from tests.orchestrator.claude.story import (
+    DECISION,
+    EM,
+    IMPLEMENTER,
+    MANAGER,
+    NAMES,
+    PAGE,
+    PROJECT,
+    STANDUP,
+    WORK,
+    Story,
+)
 from tests.orchestrator.conftest import git_in
 from tests.realclients.weechat import Weechat, weechat
 from tests.support.model import Model
@@ -88,6 +99,8 @@ async def merged(project: Path, wiki: Pages, story: Story) -> None:
     assert "return" in (project / "greeting.py").read_text()
     assert git_in(project, "status", "--porcelain") == ""
     assert '+    return "hello"' in story.file("seen")
+    ruling = wiki.read(DECISION)
+    assert ruling.author == f"spark-{EM}" and "The PM wants it so." in ruling.text
     plan, state = wiki.read("plans/demo-1"), wiki.read("sprint-state")
     assert plan.author == f"spark-{MANAGER}" and "1. greeting.py and its test." in plan.text
     assert plan.time <= int(git_in(project, "log", "-1", "--format=%ct", "--", "greeting.py"))
@@ -115,8 +128,7 @@ async def test_what_a_person_wants_is_planned_written_tested_reviewed_and_merged
     }
 
 
-@pytest.mark.requirement("O16", "O17", "O36")
-@pytest.mark.requirement("O25", part="the decision log")
+@pytest.mark.requirement("O16", "O17", "O25", "O36")
 async def test_a_manager_whose_context_is_full_is_followed_by_one_who_reads_and_finishes(
     team: None, ircd: IRCd, project: Path, story: Story, wiki: tuple[Pages, str], tmp_path: Path, model: Model
 ) -> None:
