@@ -117,7 +117,7 @@ async def test_a_channel_is_shared_with_the_named_servers_alone(chain: Chain) ->
         assert not [line for line in eve.seen if "for spark and thor" in str(line)]
 
 
-@pytest.mark.fault("D18", part="search and MCP on the other side")
+@pytest.mark.fault("D18")
 async def test_nothing_of_it_is_told_later_either(tmp_path: Path) -> None:
     """Backfill: what was said while the channel was closed to a server stays so."""
     links = (LinkConfig(name="thor", secret=SECRET),)
