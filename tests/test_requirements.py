@@ -75,6 +75,14 @@ def test_a_row_is_stale_with_the_record_that_it_rests_on(monkeypatch: pytest.Mon
     assert state["A03"].state is State.STALE and "mesh.json: 61 commits old" in state["A03"].grounds
 
 
+def test_a_proof_without_a_record_proves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(requirements, "EVIDENCE", tmp_path)
+    (tmp_path / "team.json").write_text("{}")
+    state = judged(monkeypatch, A01=Marked("proof/test_idle.py::test_x"), A02=Marked("proof/test_team.py::test_x"))
+    assert state["A01"].state is State.STALE and "NAME=idle` has left no record yet" in state["A01"].grounds
+    assert state["A02"].state is State.PROVEN
+
+
 def test_a_marker_takes_a_part_with_words_and_nothing_else() -> None:
     for wrong in ({"part": ""}, {"missing": "all"}):
         item = SimpleNamespace(

@@ -167,6 +167,8 @@ def _proof_of(test: str) -> str:
 def _lacks(test: Marked, suite: Suite) -> str:
     """Why a marked test does not show its row today; empty where it does. What it says is missing does not count."""
     if name := _proof_of(test.test):
+        if not (EVIDENCE / f"{name}.json").is_file():
+            return f"`make proof NAME={name}` has left no record yet"
         return f"{name}.json: {suite.stale[name]}" if name in suite.stale else ""
     return "" if test.test in suite.passed else "has not passed in the last full run"
 
