@@ -185,6 +185,12 @@ PROOFS = {
             concerns=("culture/clients/shared", "culture/transport"),
         ),
         Proof(
+            "start",
+            "thirty agents started at once by one command: all take prompts and are in their channel within 20 s (E25)",
+            (sys.executable, "-m", "pytest", "--timeout=0", "-s", "tests/proof/test_start.py"),
+            concerns=("culture/clients/shared", "culture/cli/agents", "culture/transport"),
+        ),
+        Proof(
             "agents",
             "an agent's daemon: how soon it is there, what it holds, how soon a call reaches its agent",
             (sys.executable, "-m", "bench.agents", "--json", FIGURES),
