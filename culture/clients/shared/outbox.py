@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from culture.clients.shared.once import Once
 from culture.clients.shared.records import Records
+from culture.protocol.names import fold, owner
+from culture.protocol.numerics import Numeric
 from culture.protocol.vocabulary import ClientTag
 from culture.runtime import REAL, Runtime
 from culture.transport import IRCTransport, NotSent
@@ -20,6 +22,8 @@ LONGEST = 1000
 """So many letters wait at most; the oldest give way."""
 AGAIN = 5.0
 """After an error of our own, such as a full disk, or a server's silence it is tried again after so many seconds."""
+LONGEST_AWAY = 3600.0
+"""A message to a user of another server waits so many seconds for that server to be linked again."""
 NO_TAGS: Mapping[str, str] = {}
 
 
@@ -47,6 +51,8 @@ class Outbox:
         self._runtime = runtime
         self._something = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._away: dict[str, float] = {}  # users who could not be reached, and since when
+        self._put_off: set[str] = set()  # those of them who are not tried for now
 
     def say(self, place: str, text: str, *, notice: bool = False, tags: Mapping[str, str] = NO_TAGS) -> None:
         """Say something as soon as it can be said; what has no place is not said."""
@@ -97,7 +103,7 @@ class Outbox:
         while self._transport.settled and (letter := self._first()) is not None:
             if await self._sent(letter):
                 self._done(letter)
-            elif self._transport.settled:
+            elif self._transport.settled and fold(letter.place) not in self._put_off:
                 await self._rest()
 
     def _done(self, letter: Letter) -> None:
@@ -109,8 +115,9 @@ class Outbox:
         """Whether the letter is done with: said, or refused for good."""
         try:
             await self._once.say(letter.place, letter.text, letter.tags, notice=letter.notice)
+            self._away.pop(fold(letter.place), None)
         except NotSent as refusal:
-            if refusal.uncertain or not self._transport.settled:
+            if refusal.uncertain or not self._transport.settled or self._waits_for_server(letter, refusal):
                 return False
             log.warning("cannot say something in %s: %s", letter.place, refusal)
         except sqlite3.Error:
@@ -120,10 +127,31 @@ class Outbox:
             log.exception("cannot say something in %s", letter.place)
         return True
 
+    def _waits_for_server(self, letter: Letter, refusal: NotSent) -> bool:
+        """Put off an answer to a user whose server is not linked now; what was written to others goes out meanwhile."""
+        if letter.notice or refusal.code != Numeric.ERR_NOSUCHNICK.code or not self._transport.is_ours:
+            return False
+        place = fold(letter.place)
+        if owner(place) in (place, owner(fold(self._transport.nick))):
+            return False
+        now = self._runtime.monotonic()
+        if now - self._away.setdefault(place, now) >= LONGEST_AWAY:
+            del self._away[place]
+            return False
+        self._put_off.add(place)
+        asyncio.get_running_loop().call_later(self._again, self._try_again, place)
+        return True
+
+    def _try_again(self, place: str) -> None:
+        self._put_off.discard(place)
+        self.wake()
+
     def _first(self) -> Letter | None:
-        row = self._records.execute(
-            "SELECT number, place, text, notice, tags FROM outbox ORDER BY number LIMIT 1"
-        ).fetchone()
+        rows = self._records.execute("SELECT number, place, text, notice, tags FROM outbox ORDER BY number")
+        if self._put_off:
+            row = next((row for row in rows.fetchall() if fold(row[1]) not in self._put_off), None)
+        else:
+            row = rows.fetchone()
         if row is None:
             return None
         # What an older version wrote has no key.
