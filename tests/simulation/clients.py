@@ -22,7 +22,6 @@ CAPS = "message-tags server-time echo-message batch agentirc.dev/receipts draft/
 ASKS = "draft/chathistory"
 """A session with this capability asks for the history; one without it is shown some of it on JOIN."""
 _CONNECT = 5.0
-_SILENT, _DEAD = 4.0, 8.0
 _ANSWER = 20.0
 _REFUSALS = ("FAIL", "403", "442")
 
@@ -81,6 +80,12 @@ class Person:
         self.session: Session | None = None
         self.sessions = 0
         self.is_talking = True
+        self.pace = (0.05, 2.0)
+        """The shortest and the longest seconds between two acts."""
+        self.silent, self.dead = 4.0, 8.0
+        """Seconds of silence after which the server is asked, and after which the connection is given up."""
+        self.on_message: Callable[[Message], None] = lambda line: None
+        """Called with each message that is heard."""
         self.act: Callable[[Person], Awaitable[None]] | None = None
         """Does one thing; called again and again while connected."""
         self.failures: list[str] = []
@@ -134,14 +139,14 @@ class Person:
 
     async def _live(self, reading: "asyncio.Task[None]") -> None:
         while True:
-            await asyncio.wait([reading], timeout=self.chance.uniform(0.05, 2.0))
+            await asyncio.wait([reading], timeout=self.chance.uniform(*self.pace))
             if reading.done():
                 reading.result()
                 return
             silent = self.world.now - self._last
-            if silent > _DEAD:
+            if silent > self.dead:
                 return
-            if silent > _SILENT:
+            if silent > self.silent:
                 self.send("PING :there")
             if self.is_talking and self.is_there and self.act is not None:
                 await self.act(self)
@@ -235,9 +240,12 @@ class Person:
     def _message(self, line: Message) -> None:
         if self.session is not None and not (self.asks and "batch" in line.tags):  # else it is an answer to ``ask``
             self._hear(line)
+            self.on_message(line)
 
     def _hear(self, line: Message) -> None:
         assert self.session is not None
+        if "msgid" not in line.tags:  # a further line of a message of several
+            return
         msgid, text = line.tags["msgid"], line.params[-1]
         self.heard[msgid] = text
         self.session.heard[msgid] += 1

@@ -1,6 +1,6 @@
 """Reads at the end what each account may read, over a connection of its own."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from culture.protocol.message import Message
@@ -35,9 +35,7 @@ class Reading:
     async def read(self, others: Iterable[Person]) -> None:
         """Ask for everything."""
         try:
-            self.channel = await self._all(MAIN)
-            for other in others:
-                self.private[other.first_nick] = dict(await self._all(other.nick))
+            await self.read_conversations({other.nick: other.first_nick for other in others})
             await self._read_missed()
             await self._read_facts()
             await self._try(CLOSED)
@@ -45,6 +43,12 @@ class Reading:
         except Exception as error:
             self.failure = repr(error)
         self.is_done = True
+
+    async def read_conversations(self, nicks: Mapping[str, str]) -> None:
+        """Ask for the main channel, and for what was said with users, each noted under another name."""
+        self.channel = await self._all(MAIN)
+        for nick, name in nicks.items():
+            self.private[name] = dict(await self._all(nick))
 
     async def _all(self, target: str) -> list[tuple[str, str]]:
         found: list[tuple[str, str]] = []
@@ -55,7 +59,8 @@ class Reading:
             if lines[-1].verb == "FAIL":
                 raise AssertionError(str(lines[-1]))
             self._note(lines)
-            page = [(line.tags["msgid"], line.params[-1]) for line in lines if line.verb == "PRIVMSG"]
+            said = [line for line in lines if line.verb == "PRIVMSG" and "msgid" in line.tags]
+            page = [(line.tags["msgid"], line.params[-1]) for line in said]
             found = page + found
             if len(page) < _PAGE:
                 return found

@@ -12,8 +12,10 @@ import pkgutil
 import select
 import tempfile
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from tests.simulation.invariants import Violation
 from tests.simulation.universe import Outcome, Setup, Universe, run_seed
@@ -36,8 +38,13 @@ def preload(folder: Path) -> None:
     universe.world.close()
 
 
-def run_seeds(seeds: Iterable[int], setup: Setup, jobs: int = 1) -> Iterator[Outcome]:
-    """Run these seeds, at most ``jobs`` at a time, and yield what came of each as it ends."""
+def run_seeds(
+    seeds: Iterable[int], setup: Any, jobs: int = 1, run: Callable[[int, Any, Path], Outcome] = run_seed
+) -> Iterator[Outcome]:
+    """Run these seeds, at most ``jobs`` at a time, and yield what came of each as it ends.
+
+    ``run`` runs one seed with the setup that it needs.
+    """
     with tempfile.TemporaryDirectory(prefix="culture-simulation-", dir=_MEMORY if _MEMORY.is_dir() else None) as folder:
         preload(Path(folder) / "preload")
         gc.collect()
@@ -51,7 +58,7 @@ def run_seeds(seeds: Iterable[int], setup: Setup, jobs: int = 1) -> Iterator[Out
                 if seed is None:
                     is_more = False
                 else:
-                    process, pipe = _fork(seed, setup, Path(folder) / str(seed))
+                    process, pipe = _fork(Path(folder) / str(seed), partial(run, seed, setup))
                     running[pipe] = (seed, process, bytearray())
             for pipe in select.select(list(running), [], [])[0] if running else []:
                 data = os.read(pipe, 1 << 16)
@@ -69,7 +76,7 @@ def _end(pipe: int, seed: int, process: int, data: bytearray) -> Outcome:
     return outcome
 
 
-def _fork(seed: int, setup: Setup, folder: Path) -> tuple[int, int]:
+def _fork(folder: Path, run: Callable[[Path], Outcome]) -> tuple[int, int]:
     """Run a seed in a child; return its pid, and the pipe through which its outcome comes."""
     reading, writing = os.pipe()
     process = os.fork()
@@ -80,7 +87,7 @@ def _fork(seed: int, setup: Setup, folder: Path) -> tuple[int, int]:
         os.close(reading)
         gc.disable()
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(run_seed(seed, setup, folder), pipe)
+            pickle.dump(run(folder), pipe)
     except BaseException:
         traceback.print_exc()
     finally:

@@ -22,6 +22,7 @@ from culture.protocol.vocabulary import UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import Account
 from culture.server.auth.authenticator import Credentials, ServerIdentity
+from culture.server.auth.password import PasswordVerifier
 from culture.server.ircd import IRCd
 from tests.simulation.disk import Disk
 
@@ -33,12 +34,13 @@ PORT = 6667
 _SECRET = "known-to-nobody-else"
 _UNLIMITED = Rate(burst=10_000, rate=0.0)
 _NETWORK = "10.0.0.0/8"
+_SALT, _ITERATIONS = bytes(16), 4096
 
 
 class ByName:
-    """Logs in whoever gives the name of an account as the password.
+    """Logs in whoever gives the name of an account as the password, or has logged in already.
 
-    Without TLS, which is not simulated, the server takes real passwords from its own machine only.
+    Without TLS, which is not simulated, the server takes real passwords from its own machine only, but for SCRAM.
     """
 
     def __init__(self, accounts: AccountStore) -> None:
@@ -46,7 +48,7 @@ class ByName:
 
     def authenticate(self, connection: Credentials) -> ServerIdentity:
         """Return who a client is."""
-        account = self._accounts.get(connection.password)
+        account = connection.account or self._accounts.get(connection.password or "")
         return ServerIdentity() if account is None else ServerIdentity(account.name, account.kind)
 
 
@@ -76,9 +78,10 @@ class SimServer:
         self._chance = random.Random(f"{world.seed}/{name}")
         self._accounts = AccountStore(self._accounts_file, name)
 
-    def add_account(self, name: str, kind: UserClass, always_on: bool) -> None:
+    def add_account(self, name: str, kind: UserClass, always_on: bool, password: str | None = None) -> None:
         """Add an account before the first start; its user stays while disconnected if it is ``always_on``."""
-        self._accounts.add(Account(name, kind, always_on, "2027-01-01T00:00:00+00:00"))
+        verifier = None if password is None else PasswordVerifier.of(password, salt=_SALT, iterations=_ITERATIONS)
+        self._accounts.add(Account(name, kind, always_on, "2027-01-01T00:00:00+00:00", verifier))
 
     @property
     def _accounts_file(self) -> Path:
@@ -147,12 +150,12 @@ class SimServer:
             links=tuple(
                 self._link(peer, dials) for peer, dials in {**self._peers, **dict.fromkeys(self.guests, False)}.items()
             ),
-            federation=Federation(ping=1.0, timeout=5.0),
             logger=LoggerConfig(enabled=False),
             urlindex=UrlIndexConfig(enabled=False),
             audit=AuditConfig(enabled=False),
             rooms=RoomsConfig(enabled=False),
             **{
+                "federation": Federation(ping=1.0, timeout=5.0),
                 "history": HistoryConfig(semantic=Embeddings(enabled=False)),
                 "ledger": LedgerConfig(),
                 **self.settings,
