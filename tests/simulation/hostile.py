@@ -10,7 +10,7 @@ Everything that it makes up contains ``MARK``. What its own users say does not, 
 import asyncio
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from culture.protocol.message import Message
@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from tests.simulation.universe import Universe
 
 NAME = "hela"
+GHOST = "ghost"
+"""A server that there is not, which it says is behind it."""
 MARK = "evil"
 SECRET = "of-the-hostile-peer"
+HUGE = 999_999_999_999_999_999
 TRUSTS = ("full", "no_authority", "restricted")
 _EPOCH, _LOG = "5f0c2a91", "00c0ffee00c0ffee"
 _USERS = 2
 _REMEMBERED = 300
 _LONGEST_QUIET = 0.5
+_IMPOSTURE = 0.2
 _MICROSECONDS = 1_000_000
 
 
@@ -66,19 +70,22 @@ class HostilePeer:
 
     async def _run(self) -> None:
         while True:
+            name = NAME
+            if self.chance.random() < _IMPOSTURE:  # its secret is good for its own name alone
+                name = self.chance.choice([self.victim.name, *self.others, GHOST, NAME.upper()])
             try:
-                await self._connect(NAME, SECRET)
+                await self._connect(name)
             except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError):
                 pass
             await asyncio.sleep(self.chance.uniform(0.1, 1.5))
 
-    async def _connect(self, name: str, secret: str) -> None:
+    async def _connect(self, name: str) -> None:
         self._is_linked = False
         async with asyncio.timeout(5):
             reader, self._writer = await asyncio.open_connection(self.victim.address, PORT, limit=1 << 22)
         reading = asyncio.create_task(self._read(reader))
         try:
-            self.send(f"PASS {secret}", f"SERVER {name} 1 :a server")
+            self.send(f"PASS {SECRET}", f"SERVER {name} 1 :a server")
             self.send(f"LINK 1 {_LOG} {_EPOCH} 1 leave,ledger,open,receipt", "RESUME * 0")
             while not reading.done():
                 await asyncio.wait([reading], timeout=self.chance.uniform(0.02, _LONGEST_QUIET))
@@ -133,9 +140,21 @@ class HostilePeer:
         self.send(self.link_state([self.victim.name]))
         self.send(f":{NAME} ROSTER {NAME} {_EPOCH} {self._seq}", f":{NAME} ENDROSTER {NAME}", "EOBACKFILL 0")
         for number in range(_USERS):
-            nick = self.nick(number)
-            self.send(self.event(NAME, f"NICK {nick} 1 user host {NAME} + :Somebody", "account=p0;kind=human"))
-            self.send(self.event(f"{nick}!user@host", f"JOIN {MAIN} +o :Somebody", "account=p0"))
+            self.send(*self.arrival(number))
+
+    def arrival(self, number: int) -> list[str]:
+        """Return the lines with which a user of its own comes, and into the main channel."""
+        nick = self.nick(number)
+        return [
+            self.event(NAME, f"NICK {nick} 1 user host {NAME} + :Somebody", "account=p0;kind=human"),
+            self.event(f"{nick}!user@host", f"JOIN {MAIN} +o :Somebody", "account=p0"),
+        ]
+
+    def talk(self) -> list[str]:
+        """Return what a user of its own may say, to the channel or to somebody."""
+        target = MAIN if self.chance.random() < 0.7 else self.chance.choice(self.people)
+        user = self.user()
+        return [self.event(user, f"PRIVMSG {target} :{user.partition('!')[0]} says {self.number()}", "kind=human")]
 
     def link_state(self, peers: Sequence[str]) -> str:
         """Return the line that says to whom it is linked."""
@@ -170,6 +189,18 @@ class HostilePeer:
             self.told.append(line)
         return line
 
+    def target(self) -> str:
+        """Return the main channel, or one of the people."""
+        return self.chance.choice([MAIN, *self.people])
+
+    def victims_person(self) -> str:
+        """Return the nick of somebody on the victim."""
+        return self.chance.choice([nick for nick in self.people if nick.startswith(f"{self.victim.name}-")])
+
+    def others_person(self) -> str:
+        """Return the nick of somebody on a third server."""
+        return self.chance.choice([nick for nick in self.people if not nick.startswith(f"{self.victim.name}-")])
+
     def number(self) -> int:
         """Return a number for a text that shall be unique."""
         self.count += 1
@@ -178,3 +209,7 @@ class HostilePeer:
     def lie(self) -> str:
         """Return a text that nobody has said."""
         return f"{MARK} {self.number()}"
+
+
+Lines = Sequence[str | bytes]
+Attack = Callable[[HostilePeer], Lines]

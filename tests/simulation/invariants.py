@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from culture.protocol.names import fold
 from tests.simulation.clients import Person, SaidMessage
-from tests.simulation.hostile import NAME as HOSTILE
+from tests.simulation.hostile import GHOST, NAME
 from tests.simulation.readers import Reading, read_all
 from tests.simulation.workload import CLOSED, LOCAL, MAIN
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 5  # examples in one complaint
 _NICKS = f"channel {MAIN} nicks"
+_HOSTILE = (f"{NAME}.", f"{GHOST}.")
 _SETTLED = 2.0
 """Seconds after which a REDACT is on every disk, if its server has lived on."""
 
@@ -114,7 +115,7 @@ def _same_channel(readings: Sequence[Reading]) -> list[Violation]:
     Only of a hostile peer a server may lack some after a crash: it takes them from nobody else, and is not told again.
     """
     wrong = []
-    channels = [[pair for pair in each.channel if not pair[0].startswith(f"{HOSTILE}.")] for each in readings]
+    channels = [[pair for pair in each.channel if not pair[0].startswith(_HOSTILE)] for each in readings]
     first = channels[0]
     for each, channel in zip(readings, channels, strict=True):
         name = each.person.first_nick

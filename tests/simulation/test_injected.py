@@ -2,15 +2,18 @@
 
 import ast
 
-from tests.simulation.injected import LIST, ROOT, look_for, read_bugs
+import pytest
+
+from tests.simulation.injected import ROOT, list_file, look_for, read_bugs
 
 
-def test_each_bug_is_one_replacement_in_the_present_code() -> None:
-    bugs = read_bugs()
-    assert len({bug.name for bug in bugs}) == len(bugs) == 20
+@pytest.mark.parametrize(("name", "count"), [("injected", 20), ("hostile", 17)])
+def test_each_bug_is_one_replacement_in_the_present_code(name: str, count: int) -> None:
+    bugs = read_bugs(name)
+    assert len({bug.name for bug in bugs}) == len(bugs) == count
     for bug in bugs:
         text = (ROOT / bug.path).read_text()
-        assert text.count(bug.old) == 1, f"adjust {LIST.name} to the code: {bug.name}: {bug.path}"
+        assert text.count(bug.old) == 1, f"adjust {list_file(name).name} to the code: {bug.name}: {bug.path}"
         ast.parse(text.replace(bug.old, bug.new))
 
 

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from culture.federation.trust import owner_of
-from culture.protocol.names import fold
 from culture.protocol.vocabulary import UserClass
-from tests.simulation.hostile import MARK, NAME, HostilePeer
+from tests.simulation.hostile import GHOST, MARK, NAME, HostilePeer
 from tests.simulation.workload import MAIN
 
 if TYPE_CHECKING:
     from tests.simulation.servers import SimServer
     from tests.simulation.universe import Universe
 
+_THEIRS = (NAME, GHOST)
 _SHOWN = 300
 _MOST_GREETERS = 3
 _MOST_WAITING = 1 << 20
@@ -52,8 +52,8 @@ def _history(server: "SimServer", said: set[str], honest: set[str], peer: Hostil
                 yield f"{entry.msgid}: {entry.nick} has not said {entry.text!r}"
             elif MARK in f"{entry.text} {entry.data}":
                 yield f"{entry.msgid}: {entry.verb} of {entry.nick}: {entry.text!r} {entry.data}"
-        elif owner == NAME:
-            if entry.account is not None and not entry.account.endswith(f"@{NAME}"):
+        elif owner in _THEIRS:
+            if entry.account is not None and not entry.account.endswith(f"@{owner}"):
                 yield f"{entry.msgid}: {entry.nick} has the account {entry.account}"
             if entry.kind not in ("", UserClass.UNKNOWN) and peer.trust != "full":
                 yield f"{entry.msgid}: {entry.nick} is {entry.kind}"
@@ -78,11 +78,11 @@ def _state(server: "SimServer", peer: HostilePeer) -> Iterator[str]:
     network = server.ircd.parts.network
     for user in network.users.values():
         owner = owner_of(user.nick)
-        if owner != NAME and MARK in f"{user.nick} {user.realname} {user.account} {json.dumps(user.metadata)}":
+        if owner not in _THEIRS and MARK in f"{user.nick} {user.realname} {user.account} {json.dumps(user.metadata)}":
             yield f"there is a user {user.nick} with account {user.account}"
-        elif owner == NAME and user.account is not None and not user.account.endswith(f"@{NAME}"):
+        elif owner in _THEIRS and user.account is not None and not user.account.endswith(f"@{owner}"):
             yield f"{user.nick} has the account {user.account}"
-        elif owner == NAME and user.kind != UserClass.UNKNOWN and peer.trust != "full":
+        elif owner in _THEIRS and user.kind != UserClass.UNKNOWN and peer.trust != "full":
             yield f"{user.nick} is {user.kind}"
     if network.channel(f"#{MARK}") is not None:
         yield f"#{MARK} is there"
@@ -96,7 +96,7 @@ def _state(server: "SimServer", peer: HostilePeer) -> Iterator[str]:
     masks = {mask for entries in channel.lists.values() for mask in entries}
     if "*!*@*" in masks or any(MARK in mask for mask in masks) or MARK in json.dumps(channel.metadata):
         yield f"the channel has masks {masks}, metadata {channel.metadata}"
-    ranked = [user.nick for user, rank in channel.members.items() if rank and owner_of(fold(user.nick)) == NAME]
+    ranked = [user.nick for user, rank in channel.members.items() if rank and owner_of(user.nick) in _THEIRS]
     if ranked:
         yield f"{ranked} have ranks"
 
