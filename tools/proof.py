@@ -235,6 +235,15 @@ PROOFS = {
             concerns=("culture/federation", "culture/skills/history", "culture/server", "tests/simulation"),
         ),
         Proof(
+            "simulationhostile",
+            "a peer with a valid link forges, repeats, floods and lies: honest servers agree, and nobody is misquoted",
+            (
+                *(sys.executable, "-m", "tests.simulation", "--hostile", "--servers", "3"),
+                *("--count", "500", "--keep-going", "--figures", FIGURES),
+            ),
+            concerns=("culture/federation", "culture/server", "tests/simulation"),
+        ),
+        Proof(
             "fuzz",
             "random bytes and grammar-aware garbage: no crash, memory flat",
             (sys.executable, "-m", "pytest", "--timeout=0", "tests/proof/test_fuzz.py"),

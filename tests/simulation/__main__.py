@@ -4,7 +4,9 @@ import argparse
 import json
 import sys
 import time
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 from tests.simulation import faults
 from tests.simulation.ordering import number_objects
@@ -34,9 +36,11 @@ def main() -> int:
         options.hostile,
     )
     began, failed, virtual, count = time.monotonic(), 0, 0.0, 0
+    sums: Counter[str] = Counter()
     for outcome in run_seeds(range(options.seed, options.seed + options.count), setup, options.jobs):
         count += 1
         virtual += outcome.virtual
+        sums.update(outcome.figures)
         _show(outcome, setup, options)
         if outcome.wrong:
             failed += 1
@@ -47,6 +51,9 @@ def main() -> int:
         f"{count} seeds, {failed} wrong, {took:.1f} s, {virtual:.0f} virtual s, {60 * count / took:.0f} seeds a minute",
         flush=True,
     )
+    if options.figures is not None:
+        figures = {"seeds": count, "wrong": failed, "virtual_seconds": round(virtual), **sums}
+        options.figures.write_text(json.dumps(figures))
     return 1 if failed else 0
 
 
@@ -65,6 +72,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--shrink", action="store_true", help="look for the fewest faults with which a seed fails")
     parser.add_argument("--keep-going", action="store_true", help="do not end at the first failure")
     parser.add_argument("--scenario", default="", choices=["", *SCENARIOS], help="a known course of events")
+    parser.add_argument("--figures", type=Path, help="a file for the sums of all seeds, as JSON")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each seed")
     return parser.parse_args()
 

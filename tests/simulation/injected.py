@@ -1,7 +1,9 @@
 """``python -m tests.simulation.injected``: how many seeds it takes to find each of the bugs in ``injected_bugs.toml``.
 
-With ``--list hostile`` these are the holes in ``hostile_bugs.toml``, and the seeds have a hostile peer. Each bug is put into a copy of the product and the simulator under ``build/injected``. Seeds run there until one of
-them fails, which is then run once more: a failure counts only if the same seed gives the same digest again.
+With ``--list hostile`` it is for the holes in ``hostile_bugs.toml``, by seeds that have a hostile peer. Each bug is put
+into a copy of the product and the simulator under ``build/injected``. Seeds run there until one of them fails, which is
+then run without the bug, where it must not fail, and once more with it: a failure counts only if the same seed gives
+the same digest again.
 """
 
 import argparse
@@ -51,6 +53,8 @@ class Result:
     ran: int
     """How many seeds ran."""
     seconds: float
+    failed_also: Sequence[int] = ()
+    """Seeds that failed before, with the bug and without it."""
     is_same: bool = False
     """Whether that seed gave the same failure and digest when it ran again."""
     rule: str = ""
@@ -86,26 +90,32 @@ def inject(bug: Bug, tree: Path) -> None:
 
 
 def look_for(number: int, bug: Bug, most: int, jobs: int) -> Result:
-    """Run seeds with a bug until one fails, at most so many."""
+    """Run seeds with a bug until one fails that does not fail without it, at most so many."""
     tree = _BUILD / str(number)
     inject(bug, tree)
     began = time.monotonic()
-    ran = _run(tree, bug, "--count", str(most), "--jobs", str(jobs))
+    count, failed, also = 0, None, []
+    while count < most and failed is None:
+        ran = _run(tree, bug, "--seed", str(count), "--count", str(most - count), "--jobs", str(jobs))
+        count += len(ran)
+        failed = next((each for each in ran if each["wrong"]), None)
+        if failed is not None and _run(ROOT, bug, "--seed", str(failed["seed"]))[0]["wrong"]:
+            also.append(failed["seed"])
+            failed = None
     seconds = round(time.monotonic() - began, 1)
-    failed = next((each for each in ran if each["wrong"]), None)
     if failed is None:
-        result = Result(number, bug.name, None, len(ran), seconds)
+        result = Result(number, bug.name, None, count, seconds, also)
     else:
         again = _run(tree, bug, "--seed", str(failed["seed"]))
         is_same = [(each["digest"], each["wrong"]) for each in again] == [(failed["digest"], failed["wrong"])]
         rule, text = failed["wrong"][0]
-        result = Result(number, bug.name, failed["seed"], len(ran), seconds, is_same, rule, text[:_LONGEST])
+        result = Result(number, bug.name, failed["seed"], count, seconds, also, is_same, rule, text[:_LONGEST])
     shutil.rmtree(tree)
     return result
 
 
 def _run(tree: Path, bug: Bug, *words: str) -> list[dict[str, Any]]:
-    """Run the simulator of a folder; return what it says of each seed."""
+    """Run the simulator of a folder up to the first failure; return what it says of each seed."""
     command = [sys.executable, "-m", "tests.simulation", "--json", "--servers", str(bug.servers), *words]
     command += ["--hostile"] if bug.is_hostile else []
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, check=False)

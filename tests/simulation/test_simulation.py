@@ -39,6 +39,13 @@ def test_all_servers_show_the_same_ranks_after_a_split() -> None:
     assert status == 0, output
 
 
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_peer_that_lies_harms_nobody(first: int) -> None:
+    status, seeds, output = _run("--hostile", "--servers", "3", "--seed", str(first), "--count", "2")
+    assert status == 0, output
+    assert sum(each["attacks"] for each in seeds) > 50, "hardly any attack was made"
+
+
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_known_course_of_events_ends_well(scenario: str) -> None:
     status, seeds, output = _run("--scenario", scenario)
