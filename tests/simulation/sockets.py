@@ -62,6 +62,8 @@ class Flow:
         """Continue after the network has changed."""
         if self._late and self._can_acknowledge():
             self._acknowledge(0)
+        elif self._late:
+            self._network.hold(self)  # something else has changed
         self._move()
 
     def _can_acknowledge(self) -> bool:
