@@ -10,7 +10,7 @@ from culture.protocol.message import Message
 from culture.server.events import nick_of
 from tests.simulation.garbage import ENDINGS
 from tests.simulation.hostile import GHOST, HUGE, MARK, NAME, Attack, HostilePeer, Lines
-from tests.simulation.overreach import OVERREACHES
+from tests.simulation.overreach import FOR_OTHERS, OVERREACHES
 from tests.simulation.workload import MAIN
 
 _FLOOD = 200
@@ -27,7 +27,8 @@ def choose(peer: HostilePeer) -> Lines:
         return peer.talk()
     if chance < _TALK + _ENDING:
         return peer.chance.choice(ENDINGS)(peer)
-    return peer.chance.choice(_ALWAYS if peer.trust == "full" else _ALWAYS + OVERREACHES)(peer)
+    attacks = _ALWAYS if peer.may_speak_for_others else _ALWAYS + FOR_OTHERS
+    return peer.chance.choice(attacks if peer.trust == "full" else attacks + OVERREACHES)(peer)
 
 
 def _words_of_the_victim(peer: HostilePeer) -> Lines:

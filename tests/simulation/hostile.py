@@ -31,6 +31,7 @@ _EPOCH, _LOG = "5f0c2a91", "00c0ffee00c0ffee"
 _USERS = 2
 _REMEMBERED = 300
 _LONGEST_QUIET = 0.5
+_UNBROKEN = 0.5
 _IMPOSTURE = 0.2
 _MICROSECONDS = 1_000_000
 
@@ -47,7 +48,11 @@ class HostilePeer:
         self.victim.guests[NAME] = SECRET
         self.victim.trust[NAME] = (self.trust, (MAIN,) if self.trust == "restricted" else ())
         self.others = [server.name for server in universe.servers if server is not self.victim]
-        """Third servers; with full trust it may speak for those that are not linked to the victim, and so for none."""
+        """Third servers, all of them linked to the victim."""
+        if self.trust == "full" and self.chance.random() < _UNBROKEN:
+            universe.faults.clear()
+        self.may_speak_for_others = self.trust == "full" and bool(universe.faults)
+        """Whether it is believed what it says of third servers: with full trust it is, while their own link is down."""
         self.people = [person.first_nick for person in universe.people]
         self.heard: deque[str] = deque(maxlen=_REMEMBERED)
         """The last lines of the victim, as they came."""

@@ -95,9 +95,9 @@ def _topic(peer: HostilePeer) -> Lines:
     return [peer.event(peer.user(), f"TOPIC {MAIN} :topic of {NAME} {peer.number()}", peer.chance.choice(["", "v=9"]))]
 
 
+FOR_OTHERS: tuple[Attack, ...] = (_words_of_others, _state_of_others)
+"""What a third server alone says, as long as it is linked itself."""
 OVERREACHES: tuple[Attack, ...] = (
-    _words_of_others,
-    _state_of_others,
     _settings,
     _merge,
     _redactions,

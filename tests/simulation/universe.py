@@ -90,7 +90,6 @@ class Universe:
         self.agents = [self._agent(host, server) for server in self.servers]
         everything = faults.plan(self.world.generator("faults"), names, self.edges, setup.seconds, setup.kinds)
         self.faults = [each for each in everything if setup.only is None or each.number in setup.only]
-
         self.hostile = HostilePeer(self) if setup.is_hostile else None
 
     def _distrust(self, one: str, other: str, trust: str) -> None:
