@@ -4,8 +4,10 @@ import asyncio
 import json
 import os
 import signal
+import sqlite3
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,7 @@ def written(machine: Machine, slug: str) -> None:
     for role, each in rules.items():
         said["roles"][role]["options"] = {"playbook": book(machine.home, role, each), "cool_down": 0}  # type: ignore[arg-type]
     said["supervisor"] = {"agent": "none"}
+    said["heartbeat"] = 1
     file.write_text(json.dumps(said))
 
 
@@ -83,8 +86,7 @@ async def made(machine: Machine, project: Path, slug: str = "demo") -> Result:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.requirement("O01", "O18", "O22", "O33", "L12")
-@pytest.mark.requirement("O02", part="that nothing else starts or ends members")
+@pytest.mark.requirement("O01", "O02", "O18", "O22", "O33", "L12")
 @pytest.mark.fault("I22")
 async def test_a_team_works_is_killed_goes_on_and_stops(machine: Machine, project: Path) -> None:
     assert "Check it, then type: culture team up" in (await made(machine, project)).out
@@ -115,7 +117,10 @@ async def test_a_team_works_is_killed_goes_on_and_stops(machine: Machine, projec
     assert "hello.txt | 1 +" in (await machine.run("team", "diff", "demo-1", "--team", "demo")).out
     machine.shell.environment["CULTURE_NICK"] = "spark-Harper"
     assert (await machine.run("team", "merge", "demo-1", "--team", "demo")).code == Exit.DENIED
+    for words in (("start", "spark-Kim"), ("stop", "spark-Harper"), ("team", "retire", "Harper", "--team", "demo")):
+        assert (await machine.run(*words)).code == Exit.DENIED, words
     del machine.shell.environment["CULTURE_NICK"]
+    await _goes_on_with_its_session(machine)
     assert (await machine.run("team", "merge", "demo-1", "--team", "demo")).out.startswith("demo-1 is in main (")
     assert (project / "hello.txt").read_text() == "hello\n"
 
@@ -126,6 +131,22 @@ async def test_a_team_works_is_killed_goes_on_and_stops(machine: Machine, projec
     assert down.out == "The orchestrator has stopped.\nspark-Harper has stopped.\n"
     assert machine.daemon("spark-Harper") is None
     assert "not running: culture team up" in (await machine.run("team", "status", "--team", "demo")).out
+
+
+async def _goes_on_with_its_session(machine: Machine) -> None:
+    """O02: a person starts no member, and stops a member's process alone: its session is the orchestrator's to end."""
+    assert "names no agents" in (await machine.run("start", "spark-Harper")).err
+    before, session = machine.daemon("spark-Harper"), _session(machine)
+    assert before is not None and session
+    assert (await machine.run("stop", "spark-Harper")).code == 0
+    await until(lambda: (now := machine.daemon("spark-Harper")) is not None and now.ready and now.pid != before.pid)
+    assert _session(machine) == session
+
+
+def _session(machine: Machine, nick: str = "spark-Harper") -> str:
+    """The session that the daemon of an agent goes on with."""
+    with closing(sqlite3.connect(machine.home / "inbox" / f"{nick}.db")) as records:
+        return str(records.execute("SELECT value FROM notes WHERE key = 'session'").fetchone()[0])
 
 
 async def _allow_oneself_more(machine: Machine) -> str:
