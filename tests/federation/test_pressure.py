@@ -35,7 +35,7 @@ def flood(peer: RawPeer, count: int) -> None:
     peer.send_raw("".join(lines).encode())
 
 
-@pytest.mark.fault("D14", part="at 10,000 lines a second: the bound is set to 2,000 here")
+@pytest.mark.fault("D14", part="a link is throttled from 30,000 lines a second on, as 20,000 must be relayed")
 async def test_a_peer_that_floods_is_read_slowly_and_others_are_served(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
