@@ -102,6 +102,9 @@ def believed(network: Network, event: Event, vouched: bool) -> Event | None:
     return event if vouched else _unvouched(network, event)
 
 
+# Shared by all meshes of a process, since it decides nothing: a plain message (plain.py) has neither account, mentions
+# nor lines, and with a text that surely fits, ``check_source`` and ``check_words`` depend on origin, source and target
+# alone. Who stands here has passed them; who does not is checked, with the same result.
 _checked: set[tuple[str, str, str]] = set()
 _MOST_CHECKED = 10_000
 _SURELY_FITS = 150  # characters of a text, at most four bytes each
