@@ -6,6 +6,7 @@ import random
 import socket
 import sqlite3
 from concurrent.futures import Executor
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from culture.runtime import PollSet, Runtime, Thread, ThreadEvent, ThreadLock
@@ -43,6 +44,13 @@ class SimRuntime(Runtime):
         self.fsync = self._fsync
         self.flock = self._flock
         self.socket_owner = self._socket_owner
+
+    def utc(self) -> datetime:
+        return datetime.fromtimestamp(self.now(), UTC)
+
+    def local(self) -> datetime:
+        """Return the time in UTC: the machine that runs the simulation must not decide it."""
+        return self.utc()
 
     def thread(self, target: Any, name: str, *args: object) -> Thread:
         return SimThread(self._host, lambda: target(*args), name)
@@ -93,6 +101,10 @@ class SimRuntime(Runtime):
                 if sock.local == address and peer in (sock.peer, (sock.peer[0], 0)):
                     return os.getuid(), sock.fd
         return None
+
+    def is_hung_up(self, sock: Any) -> bool:
+        hung_up: bool = sock.is_hung_up
+        return hung_up
 
     def poll_set(self) -> PollSet | None:
         return SimPollSet(self._host)

@@ -271,6 +271,11 @@ class SimSocket:
         self.changed()
 
     @property
+    def is_hung_up(self) -> bool:
+        """Return whether both directions are closed, or the connection has failed (EPOLLHUP of a real socket)."""
+        return self.error is not None or (self.is_ended and self._is_shut)
+
+    @property
     def ready(self) -> int:
         """Return the events of epoll that are true now and were asked for."""
         if not self.is_open:

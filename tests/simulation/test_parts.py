@@ -1,16 +1,20 @@
 """The simulator itself: crashes at a known point, power losses, cuts, threads, shrinking."""
 
+import asyncio
+import gc
+import socket
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
+from culture.runtime import Runtime
 from tests.simulation import databases
 from tests.simulation.disk import Disk
 from tests.simulation.shrinking import smallest
 from tests.simulation.sockets import SimSocket
-from tests.simulation.threads import BlockingCall
+from tests.simulation.threads import BlockingCall, SimThread, calling_thread
 from tests.simulation.world import Host, World
 
 
@@ -155,6 +159,106 @@ def test_threads_wait_in_virtual_time(world: World, tmp_path: Path) -> None:
     event.set()
     world.run(3600)
     assert seen == [False, True]
+
+
+def test_a_late_wake_up_does_not_cut_a_wait_short(world: World, tmp_path: Path) -> None:
+    host = _host(world, tmp_path / "0")
+    event, ended = host.runtime.event(), []
+
+    def waits() -> None:
+        event.wait(1.0)
+        calling_thread(host, "test").wait(5.0)
+        ended.append(world.now)
+
+    thread = SimThread(host, waits, "waits")
+    thread.start()
+    world.run(2)
+    began = world.now
+    thread.resume()  # as by an event whose wait had ended already
+    assert not ended
+    world.run(10)
+    assert ended and 3 < ended[0] - began < 5
+
+
+def test_a_lock_that_was_not_got_in_time_is_forgotten(world: World, tmp_path: Path) -> None:
+    host = _host(world, tmp_path / "0")
+    lock, got = host.runtime.lock(), []
+
+    def holds() -> None:
+        with lock:
+            host.runtime.sleep(10.0)
+
+    def tries(timeout: float) -> None:
+        host.runtime.sleep(1.0)
+        got.append((timeout, lock.acquire(timeout=timeout)))
+        host.runtime.sleep(60.0)
+
+    host.runtime.thread(holds, "holds").start()
+    host.runtime.thread(tries, "impatient", 2.0).start()
+    host.runtime.thread(tries, "patient", 20.0).start()
+    world.run(5)
+    assert got == [(2.0, False)]
+    assert len(lock._waiting) == 1  # type: ignore[attr-defined]
+    world.run(10)
+    assert got == [(2.0, False), (20.0, True)]
+    with pytest.raises(RuntimeError):
+        host.runtime.lock().release()
+
+
+def test_the_end_of_a_pool_waits_for_its_work(world: World, tmp_path: Path) -> None:
+    host = _host(world, tmp_path / "0")
+    pool, seen = host.runtime.pool(1, "pool"), []
+    for seconds in (5.0, 7.0):
+        pool.submit(lambda seconds=seconds: (host.runtime.sleep(seconds), seen.append(seconds)))
+
+    def ends() -> None:
+        host.runtime.sleep(1.0)
+        pool.shutdown(wait=True, cancel_futures=True)
+        seen.append(0.0)
+
+    host.runtime.thread(ends, "ends").start()
+    world.run(60)
+    assert seen == [5.0, 0.0]
+
+
+def test_each_member_of_the_runtime_is_simulated(world: World, tmp_path: Path) -> None:
+    runtime = _host(world, tmp_path / "0").runtime
+    members = {name for name in {**vars(Runtime), **Runtime.__annotations__} if not name.startswith("_")}
+    assert len(members) > 20
+    assert members <= vars(runtime).keys() | vars(type(runtime)).keys()
+
+
+def test_a_socket_is_hung_up_once_both_directions_are_closed(world: World) -> None:
+    hosts = [world.boot(world.machine(name)) for name in ("spark", "thor")]
+    for name in ("spark", "thor"):
+        world.network.address_of(name)
+    one, other = SimSocket(hosts[0]), SimSocket(hosts[1])
+    one.join(other)
+    assert not hosts[0].runtime.is_hung_up(one)
+    other.close()
+    world.run(1)
+    assert not hosts[0].runtime.is_hung_up(one)
+    one.shutdown(socket.SHUT_WR)
+    assert hosts[0].runtime.is_hung_up(one)
+
+
+def test_the_exception_of_a_task_that_nobody_awaits_is_a_complaint(world: World, tmp_path: Path) -> None:
+    host = _host(world, tmp_path / "0")
+
+    async def fails() -> None:
+        raise ValueError("lost")
+
+    async def begins() -> None:
+        cycle: list[object] = [asyncio.create_task(fails())]
+        cycle.append(cycle)
+
+    gc.disable()
+    host.start(begins())
+    world.run(1)
+    assert not world.complaints
+    world.collect()
+    gc.enable()
+    assert "lost" in world.complaints[0].text
 
 
 def test_the_smallest_list_that_fails_is_found() -> None:

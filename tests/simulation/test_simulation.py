@@ -56,6 +56,8 @@ def test_a_known_course_of_events_ends_well(scenario: str) -> None:
 def test_a_seed_gives_the_same_bytes_in_each_run() -> None:
     words = ("--servers", "3", "--seed", "0", "--count", "4")
     runs = [_run(*words, PYTHONHASHSEED=seed, TZ=zone) for seed, zone in (("1", "UTC"), ("2", "Asia/Tokyo"))]
+    for status, _, output in runs:
+        assert status == 0, output
     digests = [[each["digest"] for each in seeds] for _, seeds, _ in runs]
     assert digests[0] == digests[1]
     assert len(set(digests[0])) == 4, "different seeds gave the same run"

@@ -71,9 +71,16 @@ class SimThread:
             events._set_running_loop(self.host.loop)
 
     def wait(self, seconds: float) -> None:
-        """Give control back for so many seconds; called by the thread itself."""
-        self.host.loop.call_later(seconds, self.resume)
-        pause()
+        """Give control back for so many seconds; called by the thread itself.
+
+        An event or a lock for which it waited earlier may resume it meanwhile; then it goes on waiting.
+        """
+        world = self.host.world
+        until = world.now + seconds
+        while world.now < until:
+            timer = self.host.loop.call_at(until, self.resume)
+            pause()
+            timer.cancel()
 
     def is_alive(self) -> bool:
         """Return whether the thread was started and has not ended."""
@@ -90,6 +97,8 @@ class SimThread:
             pause()
             if timer is not None:
                 timer.cancel()
+            if caller in self._joining:
+                self._joining.remove(caller)
 
 
 def pause() -> None:
@@ -167,14 +176,19 @@ class SimLock:
                 return False
             thread = calling_thread(self._host, "Lock.acquire")
             self._waiting.append(thread)
-            if until is not None:
-                thread.host.loop.call_at(until, thread.resume)
+            timer = None if until is None else thread.host.loop.call_at(until, thread.resume)
             pause()
+            if timer is not None:
+                timer.cancel()
+            if thread in self._waiting:
+                self._waiting.remove(thread)
         self._is_held = True
         return True
 
     def release(self) -> None:
         """Release the lock; the first that waits takes it next."""
+        if not self._is_held:
+            raise RuntimeError("release unlocked lock")
         self._is_held = False
         if self._waiting:
             thread = self._waiting.popleft()
@@ -197,6 +211,7 @@ class SimPool(Executor):
     def __init__(self, host: "Host", workers: int, name: str) -> None:
         self._host, self._free, self._name = host, workers, name
         self._waiting: deque[tuple[Callable[[], Any], Done]] = deque()
+        self._threads: list[SimThread] = []
         self._has_ended = False
 
     def add(self, work: Callable[[], Any], done: Done) -> None:
@@ -216,7 +231,10 @@ class SimPool(Executor):
         if self._free and self._waiting:
             self._free -= 1
             work, done = self._waiting.popleft()
-            SimThread(self._host, lambda: self._run(work, done), self._name).start()
+            thread = SimThread(self._host, lambda: self._run(work, done), self._name)
+            self._threads = [each for each in self._threads if each.is_alive()]
+            self._threads.append(thread)
+            thread.start()
 
     def _run(self, work: Callable[[], Any], done: Done) -> None:
         result, error = None, None
@@ -231,12 +249,14 @@ class SimPool(Executor):
         self._begin()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no further work."""
+        """Take no further work; with ``wait`` return when all that was taken is done."""
         self._has_ended = True
         if cancel_futures:
             for _, done in self._waiting:
                 done(None, asyncio.CancelledError())
             self._waiting.clear()
+        while wait and (running := [each for each in self._threads if each.is_alive()]):
+            running[0].join()
 
 
 def _finish(future: "Future[Any]", result: Any, error: BaseException | None) -> None:

@@ -238,6 +238,7 @@ class Universe:
         if not wrong:
             wrong += check(self)
             wrong += [Violation("hostile", text) for text in (harm(self, self.hostile) if self.hostile else ())]
+        world.collect()
         return wrong + self.complaints()
 
 
