@@ -74,6 +74,12 @@ def settle(host: Host, name: str, claim: Claim) -> Verdict:
         return Verdict.SAME
     if claim.founded > founded(channel):
         return Verdict.OURS
+    found_anew(host, channel, claim)
+    return Verdict.THEIRS
+
+
+def found_anew(host: Host, channel: Channel, claim: Claim) -> None:
+    """Another founding holds than the one we know: the ranks that were given under that are lost."""
     ranked = [(user.nick, rank) for user, rank in channel.members.items() if rank]
     lost = [ModeChange(False, mode, nick) for nick, rank in ranked for mode in rank]
     channel.founded = claim.founded / MICROSECONDS
@@ -82,8 +88,7 @@ def settle(host: Host, name: str, claim: Claim) -> Verdict:
         del channel.marks[part]
     channel.absent.clear()
     channel.joins.clear()
-    _catch_up(host, name)
-    return Verdict.THEIRS
+    _catch_up(host, channel.name)
 
 
 @contextmanager

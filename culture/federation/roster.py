@@ -8,15 +8,16 @@ from culture.config.links import LinkConfig as Settings
 from culture.federation.belief import believed, fits, may_begin
 from culture.federation.codec import encode
 from culture.federation.codec.fields import Garbled, number
-from culture.federation.foundings import Claim, Verdict, begin, settle, unmarked
+from culture.federation.foundings import Claim, Verdict, begin, found_anew, set_unmarked, settle, unmarked
 from culture.federation.settings import founded, read_metadata
 from culture.federation.trust import UNVOUCHED_TAG, check_room, crosses, owner_of
 from culture.protocol.message import NO_TAGS, Message
 from culture.protocol.modes import ModeChange
 from culture.protocol.names import fold, valid_channel, valid_local_nick
+from culture.server.core.changes.channels import LATEST
 from culture.server.core.ids import MICROSECONDS, EventId
 from culture.server.core.network import Network
-from culture.server.core.state import MEMBER_MODES, Channel, User
+from culture.server.core.state import MEMBER_MODES, Channel, Mark, User
 from culture.server.events import (
     AccountSet,
     Arrived,
@@ -40,6 +41,7 @@ _LONGEST_NICK = 64
 _LONGEST_CHANNEL = 200
 _LARGEST = 64 << 20  # characters of a whole roster
 _BREAKS = frozenset("\r\n\0")
+_JOINS_TAG = "j"
 
 
 @dataclass(slots=True)
@@ -57,6 +59,8 @@ class Members:
 
     claim: Claim
     ranks: dict[str, str] = field(default_factory=dict)
+    joins: dict[str, Mark] = field(default_factory=dict)
+    """When they came in, as far as the peer says so: the ranks of before are lost."""
 
 
 @dataclass(slots=True)
@@ -107,10 +111,30 @@ class Roster:
             raise Garbled(f"{name} is no channel")
         claim = Claim(number(founded), flags.removeprefix("+"))
         check_room(0, len(self.channels))
-        ranks = self.channels.setdefault(name, Members(claim)).ranks
+        members = self.channels.setdefault(name, Members(claim))
+        nicks = []
         for word in words.split(","):
             nick = word.lstrip("@+")
-            ranks[fold(nick)] = _RANKS[word[: len(word) - len(nick)]]
+            nicks.append(fold(nick))
+            members.ranks[fold(nick)] = _RANKS[word[: len(word) - len(nick)]]
+        joins = line.tags[_JOINS_TAG].split(",") if _JOINS_TAG in line.tags else []
+        members.joins |= {key: _read_join(join, self.server) for key, join in zip(nicks, joins, strict=False) if join}
+
+
+def _join_of(channel: Channel, user: User) -> str:
+    """When the user came into the channel: ``version:time:number``; empty where only their server knows."""
+    mark = channel.joins.get(fold(user.nick))
+    if mark is None or mark.origin != owner_of(user.nick):
+        return ""
+    return f"{mark.version}:{round(mark.at * MICROSECONDS)}:{mark.seq}"
+
+
+def _read_join(text: str, server: str) -> Mark:
+    words = text.split(":")
+    if len(words) != 3:
+        raise Garbled(f"{text[:_LONGEST_NICK]} is no join")
+    version, at, seq = map(number, words)
+    return Mark(min(version, LATEST), at / MICROSECONDS, server, seq)
 
 
 _RANKS = {"": "", "@": "o", "+": "v", "@+": "ov"}
@@ -122,7 +146,7 @@ def burst(
     """The lines that tell of a server's users, as far as the peer may know of them."""
     users = [user for user in network.users.values() if owner_of(user.nick) == roster_of]
     is_restricted = settings.trust == "restricted"
-    places: dict[Channel, list[str]] = {}
+    places: dict[Channel, list[User]] = {}
     told: list[User] = []
     allowed: dict[Channel, bool] = {}
     for user in users:
@@ -134,16 +158,19 @@ def burst(
             continue
         told.append(user)
         for channel in shown:
-            places.setdefault(channel, []).append(_ranked(user, channel.members[user]))
+            places.setdefault(channel, []).append(user)
     tags = {UNVOUCHED_TAG: "1"} if roster_of in network.unvouched else NO_TAGS
     yield Message("ROSTER", (name, epoch, str(version)), name, tags)
     for user in told:
         yield _person(user, name, settings)
-    for channel, words in places.items():
+    for channel, members in places.items():
         claim = Claim.of(channel)
-        for start in range(0, len(words), _MEMBERS_PER_LINE):
-            some = ",".join(words[start : start + _MEMBERS_PER_LINE])
-            yield Message("NJOIN", (channel.name, str(claim.founded), f"+{claim.flags}", some), name)
+        for start in range(0, len(members), _MEMBERS_PER_LINE):
+            some = members[start : start + _MEMBERS_PER_LINE]
+            words = ",".join(_ranked(user, channel.members[user]) for user in some)
+            joins = ",".join(_join_of(channel, user) for user in some)
+            joined = {_JOINS_TAG: joins} if joins.strip(",") else NO_TAGS
+            yield Message("NJOIN", (channel.name, str(claim.founded), f"+{claim.flags}", words), name, joined)
     yield Message("ENDROSTER", (name,), name)
 
 
@@ -252,8 +279,12 @@ class Intake:
         channel = host.network.channel(name)
         begins = channel is None or not founded(channel)
         holds = self._vouched
-        if holds and not begins:
+        if holds and channel is not None and not begins:
             verdict = settle(host, name, members.claim)
+            if verdict is Verdict.OURS and self._is_theirs(channel):
+                # All had left, which we did not hear, and somebody came in anew.
+                found_anew(host, channel, members.claim)
+                verdict, self.is_news = Verdict.SAME, True
             holds = verdict is not Verdict.OURS
             if verdict is Verdict.THEIRS:
                 self.settled.append(name)
@@ -270,3 +301,34 @@ class Intake:
                     begins = False
                     if self._vouched:
                         begin(host, name, members.claim)
+            channel = host.network.channel(name)
+            if holds and channel is not None and user in channel.members:
+                self._take_rank(channel, user, rank, members.joins.get(key))
+
+    def _is_theirs(self, channel: Channel) -> bool:
+        """Has the channel no members but theirs, and does it end with the last of them?"""
+        return not channel.is_kept and all(owner_of(user.nick) == self._roster.server for user in channel.members)
+
+    def _take_rank(self, channel: Channel, user: User, rank: str, joined: Mark | None) -> None:
+        """Take the rank of somebody who has left and come in again, which we did not hear.
+
+        A rank that was set since they came in is said with the channel, and so it is left alone here.
+        """
+        key = fold(user.nick)
+        if joined is not None:
+            if joined <= channel.joins.get(key, joined._replace(version=-1)):
+                return
+            channel.joins[key] = joined
+            channel.clock = max(channel.clock, joined.version)
+            self.is_news = True
+        changes = []
+        for mode in MEMBER_MODES:
+            part = f"{mode}:{key}"
+            if part in channel.marks:
+                if joined is None or channel.marks[part] > joined:
+                    continue
+                del channel.marks[part]
+            if (mode in rank) != (mode in channel.members[user]):
+                changes.append(ModeChange(mode in rank, mode, user.nick))
+        self.is_news = self.is_news or bool(changes)
+        set_unmarked(self._host, channel, changes)

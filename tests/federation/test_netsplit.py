@@ -10,7 +10,7 @@ from culture.config.links import LinkConfig
 from culture.federation import splits
 from culture.protocol.message import Message
 from tests.federation.meshes import Servers, linked
-from tests.federation.raw import EPOCH, SECRET, raw_peer
+from tests.federation.raw import EPOCH, SECRET, RawPeer, raw_peer
 from tests.support.client import Client, registered
 from tests.support.servers import serving
 from tests.support.waiting import until
@@ -82,6 +82,40 @@ async def test_a_rank_that_comes_back_is_shown(line: Servers) -> None:
     line.heal("thor", "spark")
     await ori.expect("JOIN", "#room")
     assert (await ori.expect("MODE", "#room")).params[1:] == ("+o", "thor-bob")
+
+
+async def test_who_came_in_again_while_no_link_told_of_it_has_no_old_rank(tmp_path: Path) -> None:
+    """A server that stops and starts is noticed by all but those who are cut off from it at that time."""
+    links = (LinkConfig(name="thor", secret=SECRET),)
+    async with (
+        serving(tmp_path, links=links) as ircd,
+        registered(ircd.port, "spark-ori") as ori,
+        raw_peer(ircd) as thor,
+    ):
+        await thor.link()
+        _tell_roster(thor, 1, "@j=1:1000000:1 :thor NJOIN #room 1000000 +nt @thor-bob")
+        await thor.answered()
+        await ori.join("#room")
+        assert await _members(ori) == {"@thor-bob", "spark-ori"}
+        _tell_roster(thor, 9, "@j=4:2000000:8 :thor NJOIN #room 1000000 +nt thor-bob")
+        await ori.expect("MODE", "#room", "-o", "thor-bob")
+        assert await _members(ori) == {"thor-bob", "spark-ori"}
+        _tell_roster(thor, 9, "@j=1:1000000:1 :thor NJOIN #room 1000000 +nt @thor-bob")
+        await thor.answered()
+        assert await _members(ori) == {"thor-bob", "spark-ori"}, "a join from before was taken"
+
+
+def _tell_roster(thor: RawPeer, version: int, members: str) -> None:
+    """Say that thor-bob is here, and in a channel."""
+    for line in (f"ROSTER thor {EPOCH} {version}", "NICK thor-bob 1 user host thor + :Bob"):
+        thor.tell(line)
+    thor.send(members)
+    thor.tell("ENDROSTER thor")
+
+
+async def _members(client: Client) -> set[str]:
+    client.send("NAMES #room")
+    return set((await client.expect("353")).params[-1].split())
 
 
 async def test_nobody_can_pretend_a_netsplit(line: Servers) -> None:

@@ -1,5 +1,6 @@
 """The users of a server as lines, and back; what does not fit is no roster."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -8,13 +9,13 @@ from hypothesis import strategies as st
 
 from culture import protocol
 from culture.config.links import LinkConfig as Settings
-from culture.federation import settings
+from culture.federation import registers, settings
 from culture.federation.codec import Garbled
 from culture.federation.roster import Intake, Roster, burst
 from culture.federation.topology import read_state
 from culture.protocol.message import Message
 from culture.protocol.modes import ModeChange
-from culture.server.events import Arrived, AwaySet, Joined, MetadataSet, Parted, RealnameSet, UserModeSet
+from culture.server.events import Arrived, AwaySet, Joined, MetadataSet, ModeSet, Parted, RealnameSet, UserModeSet
 from tests.federation.sides import Clock, Side
 
 PAGE = (Path(protocol.__file__).parent / "extensions" / "federation.md").read_text(encoding="utf-8")
@@ -52,6 +53,16 @@ def act(side: Side, kind: str, nick: str, room: str, text: str) -> None:
             side.publish(MetadataSet(side.stamp(), by, nick, "key", text or None))
 
 
+def line_of(side: Side) -> Message:
+    """What a server says of its first channel."""
+    return settings.line_of(next(iter(side.network.channels.values())), side.name)
+
+
+def ranks_of(side: Side) -> dict[str, dict[str, str]]:
+    """The members of each channel."""
+    return {name: channel["members"] for name, channel in side.picture()["channels"].items()}
+
+
 acts = st.lists(
     st.tuples(st.sampled_from(["join", "part", "away", "name", "bot", "data"]), nicks, rooms, texts), max_size=12
 )
@@ -59,7 +70,11 @@ acts = st.lists(
 
 def hear(side: Side, other: Side) -> bool:
     """One server hears the other's roster as it goes over the wire; was anything new?"""
-    lines = [Message.parse(str(line)) for line in burst(side.network, "spark", "spark", "e", 9, LINK)]
+    return hear_lines(other, [Message.parse(str(line)) for line in burst(side.network, "spark", "spark", "e", 9, LINK)])
+
+
+def hear_lines(other: Side, lines: Sequence[Message]) -> bool:
+    """The same, line by line."""
     roster = Roster("spark", "spark", "e", 9)
     for line in lines[1:-1]:
         roster.take(line)
@@ -81,12 +96,88 @@ def test_what_a_server_says_of_its_users_is_known_elsewhere(
         act(spark, *each)
     hear(spark, thor)
     assert thor.picture()["users"] == spark.picture()["users"]
+    assert ranks_of(thor) == ranks_of(spark)
     assert not hear(spark, thor)
+
+
+REJOIN = [("part", "spark-a", "#one", ""), ("join", "spark-a", "#one", "")]
+
+
+def heard_as_operator() -> tuple[Side, Side]:
+    """spark, and thor, which knows spark-a and spark-B as members and the first of them as operator."""
+    clock = Clock()
+    spark, thor = Side("spark", clock), Side("thor", clock)
+    act(spark, "join", "spark-a", "#one", "operator")
+    act(spark, "join", "spark-B", "#one", "")
+    hear(spark, thor)
+    assert ranks_of(thor) == {"#one": {"spark-a": "ov", "spark-b": ""}}
+    return spark, thor
+
+
+@pytest.mark.requirement("E04")
+def test_who_came_in_again_unheard_has_the_rank_of_that_time() -> None:
+    spark, thor = heard_as_operator()
+    for each in REJOIN:
+        act(spark, *each)
+    assert hear(spark, thor)
+    assert ranks_of(thor) == {"#one": {"spark-a": "", "spark-b": ""}}
+    assert not hear(spark, thor)
+
+
+@pytest.mark.requirement("E04")
+def test_a_rank_that_was_set_before_somebody_came_in_again_is_lost() -> None:
+    spark, thor = heard_as_operator()
+    given = ModeSet(spark.stamp(), source(spark, "spark-a"), "#one", (ModeChange(True, "v", "spark-B"),))
+    spark.do(given)
+    assert registers.merge(thor.host, settings.read(line_of(spark)))
+    assert ranks_of(thor)["#one"]["spark-b"] == "v"
+    for kind, _, room, text in REJOIN:
+        act(spark, kind, "spark-B", room, text)
+    hear(spark, thor)
+    assert ranks_of(thor)["#one"]["spark-b"] == ""
+
+
+@pytest.mark.requirement("E04")
+def test_a_rank_that_was_set_after_somebody_came_in_again_stays() -> None:
+    spark, thor = heard_as_operator()
+    for kind, _, room, text in REJOIN:
+        act(spark, kind, "spark-B", room, text)
+    thor.network.channels["#one"].clock = 9
+    thor.do(ModeSet(thor.stamp(), source(thor, "spark-a"), "#one", (ModeChange(True, "v", "spark-B"),)))
+    hear(spark, thor)
+    assert ranks_of(thor)["#one"]["spark-b"] == "v"
+
+
+@pytest.mark.requirement("E04")
+def test_a_channel_that_all_left_and_founded_anew_unheard_has_its_new_ranks() -> None:
+    spark, thor = heard_as_operator()
+    act(spark, "part", "spark-a", "#one", "")
+    act(spark, "part", "spark-B", "#one", "")
+    act(spark, "join", "spark-B", "#one", "operator")
+    act(spark, "join", "spark-a", "#one", "")
+    hear(spark, thor)
+    assert ranks_of(thor) == ranks_of(spark) == {"#one": {"spark-a": "", "spark-b": "ov"}}
+    assert thor.picture()["channels"]["#one"]["founded"] == spark.picture()["channels"]["#one"]["founded"]
+
+
+@pytest.mark.fault("D15")
+@pytest.mark.parametrize("is_told", [True, False])
+def test_an_older_server_says_nothing_of_when_its_users_came_in(is_told: bool) -> None:
+    """It adds nothing to NJOIN: a rank without a mark is as their own server says, one that was set stays."""
+    spark, thor = heard_as_operator()
+    thor.do(ModeSet(thor.stamp(), source(thor, "spark-a"), "#one", (ModeChange(True, "v", "spark-B"),)))
+    for each in REJOIN:
+        act(spark, *each)
+    lines = [Message.parse(str(line)) for line in burst(spark.network, "spark", "spark", "e", 9, LINK)]
+    hear_lines(thor, lines if is_told else [line._replace(tags={}) for line in lines])
+    assert ranks_of(thor) == {"#one": {"spark-a": "", "spark-b": "v"}}
 
 
 @pytest.mark.parametrize(
     "line",
     [
+        "@j=1 :spark NJOIN #room 1 +nt spark-ori",
+        "@j=1:2:three :spark NJOIN #room 1 +nt spark-ori",
         ":spark NICK thor-bob 1 u h spark + :somebody else's",
         ":spark NICK spark-o!ri 1 u h spark + :two names",
         ":spark NICK spark-ori 1 u h spark",
