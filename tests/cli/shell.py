@@ -1,4 +1,7 @@
-"""Real ``python -m culture`` processes with a home folder of their own."""
+"""Real ``python -m culture`` processes with a home folder of their own.
+
+Where nothing depends on how a process came to be, it is forked from an interpreter that has loaded the modules.
+"""
 
 import asyncio
 import json
@@ -12,13 +15,14 @@ from pathlib import Path
 
 from culture.cli.server.pid_file import ServerNote
 from culture.lib.files import note_of_holder
+from tests.support.forks import PYTHONPATH, Command, fork
 from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
-# Loading a model takes longer than most commands.
-WITHOUT_MODEL = ROOT / "tests" / "support" / "withoutmodel"
 # Generous: an interpreter has to be started on a machine which may be busy.
 COMMAND_PATIENCE = 1.5 * PATIENCE
+# These are read by what has started. Others may be of consequence before that, or be read by other processes.
+_HARMLESS = {"CULTURE_HOME", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR"}
 
 
 @dataclass(frozen=True)
@@ -38,7 +42,7 @@ class Result:
 class Process:
     """A command that goes on running."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: Command) -> None:
         self._process = process
         self.said = ""
 
@@ -83,6 +87,8 @@ class Shell:
     """Where things are typed, if not in its folder."""
     has_model: bool = False
     """Servers load what finds messages by meaning."""
+    may_fork: bool = True
+    """Whether commands may be forks of an interpreter that has loaded their modules."""
     _processes: list[Process] = field(default_factory=list)
 
     @property
@@ -140,24 +146,32 @@ class Shell:
                 with suppress(ProcessLookupError):  # a child of the dead may hold it
                     os.kill(json.loads(text)["pid"], signal.SIGKILL)
 
-    async def _start(
-        self, arguments: tuple[str, ...], errors: int, given: int = asyncio.subprocess.DEVNULL
-    ) -> asyncio.subprocess.Process:
+    async def _start(self, arguments: tuple[str, ...], errors: int, given: int = asyncio.subprocess.DEVNULL) -> Command:
+        environment = {
+            "PYTHONPATH": str(ROOT) if self.has_model else PYTHONPATH,
+            "PATH": os.defpath,
+            "HOME": str(self.folder),
+            "CULTURE_HOME": str(self.home),
+            **self.environment,
+        }
+        pipe = asyncio.subprocess.PIPE
+        if self._forks and given in (pipe, asyncio.subprocess.DEVNULL):
+            return await fork(
+                arguments, environment, self.cwd or self.folder, has_input=given == pipe, errors_apart=errors == pipe
+            )
         return await asyncio.create_subprocess_exec(
             *(self.python, "-m", "culture", *arguments),
             cwd=self.cwd or self.folder,
-            env={
-                # This tree, also where another one is installed.
-                "PYTHONPATH": os.pathsep.join((str(ROOT), *(() if self.has_model else (str(WITHOUT_MODEL),)))),
-                "PATH": os.defpath,
-                "HOME": str(self.folder),
-                "CULTURE_HOME": str(self.home),
-                **self.environment,
-            },
+            env=environment,
             stdin=given,
-            stdout=asyncio.subprocess.PIPE,
+            stdout=pipe,
             stderr=errors,
         )
+
+    @property
+    def _forks(self) -> bool:
+        is_usual = self.python == sys.executable and not self.has_model
+        return self.may_fork and is_usual and self.environment.keys() <= _HARMLESS
 
 
 def said_port(text: str) -> int:

@@ -21,6 +21,8 @@ from culture.protocol.vocabulary import Exit, UserClass
 from culture.server.auth.account_store import AccountStore
 from culture.server.auth.accounts import AccountRefused, Revoked, Subject, new_account
 from culture.server.auth.credential_check import CredentialCheck, Done, check_password
+from tests.support import forks
+from tests.support.forks import PYTHONPATH
 
 CERTIFICATE = ":".join(["AB"] * 32)
 
@@ -32,10 +34,7 @@ class Accounts:
     home: Path
 
     def run(self, *words: str, typed: str | None = None) -> subprocess.CompletedProcess[str]:
-        given = {"stdin": subprocess.DEVNULL} if typed is None else {"input": typed}
-        return subprocess.run(  # type: ignore[call-overload,no-any-return]
-            self.command(words), env=self.environment, capture_output=True, text=True, timeout=30, **given
-        )
+        return forks.run(("account", *words), {"PYTHONPATH": PYTHONPATH, **self.environment}, self.home, typed)
 
     def command(self, words: tuple[str, ...]) -> list[str]:
         return [sys.executable, "-m", "culture", "account", *words]
