@@ -229,6 +229,26 @@ PROOFS = {
             concerns=("culture/clients/shared", "culture/protocol"),
         ),
         Proof(
+            "simulationagents",
+            "200 seeds of twenty virtual minutes of six real daemons on two servers, killed and cut off: every call of "
+            "a person is given once or marked, answered once, within the budget, each question has one outcome",
+            (
+                *(sys.executable, "-m", "tests.simulation.agents", "--seed", "1000", "--count", "200"),
+                *("--jobs", str(os.cpu_count() or 1), "--figures", FIGURES),
+            ),
+            concerns=("culture/clients/shared", "culture/transport", "tests/simulation/agents"),
+        ),
+        Proof(
+            "simulationweek",
+            "a week of thirty agents on two servers in virtual time, a call every ten minutes, kills and cuts: the "
+            "same holds",
+            (
+                *(sys.executable, "-m", "tests.simulation.agents", "--agents", "30", "--days", "7"),
+                *("--every", "2400", "--trouble", "5400", "--seed", SEED, "--figures", FIGURES),
+            ),
+            concerns=("culture/clients/shared", "culture/transport", "tests/simulation/agents"),
+        ),
+        Proof(
             "simulationbugs",
             "twenty bugs, listed before the simulator was adjusted to them: how many seeds find each, 400 at most",
             (sys.executable, "-m", "tests.simulation.injected", "--json", FIGURES),

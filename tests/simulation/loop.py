@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import Host
 
 NEVER = float("inf")
+READY = 0.0
 
 
 class NoSelector(selectors.BaseSelector):
@@ -49,6 +50,8 @@ class SimLoop(StreamMethods, asyncio.SelectorEventLoop):
 
     def __init__(self, host: "Host") -> None:
         self.host, self.world = host, host.world
+        self.next_due = NEVER
+        """When the next callback or timer is due; ``READY`` for now, ``NEVER`` if there is none."""
         super().__init__(NoSelector())
         self._clock_resolution = 1e-9
         self.set_exception_handler(self._complain)
@@ -101,17 +104,25 @@ class SimLoop(StreamMethods, asyncio.SelectorEventLoop):
             raise OSError(errno.EBADF, "Bad file descriptor")
         await self.world.network.connect(sock, address)
 
-    @property
-    def due(self) -> float:
-        """Return when the next callback or timer is due; ``NEVER`` if there is none."""
-        if self._ready:
-            return self.world.now
+    # When this loop is due is noted as that changes, so that the world need not ask each host at each step.
+
+    def _call_soon(self, *args: Any) -> Any:
+        self.next_due = READY
+        return super()._call_soon(*args)  # type: ignore[misc]
+
+    def call_at(self, when: float, callback: Callable[..., Any], *args: Any, **options: Any) -> asyncio.TimerHandle:
+        if when < self.next_due:
+            self.next_due = when
+        return super().call_at(when, callback, *args, **options)
+
+    def note_due(self) -> None:
+        """Find out when the next callback or timer is due, after some have run."""
         scheduled = self._scheduled
         while scheduled and scheduled[0]._cancelled:
             handle = heapq.heappop(scheduled)
             handle._scheduled = False
             self._timer_cancelled_count -= 1
-        return scheduled[0]._when if scheduled else NEVER
+        self.next_due = READY if self._ready else scheduled[0]._when if scheduled else NEVER
 
 
 def _settle(future: "asyncio.Future[Any]", result: Any, error: BaseException | None) -> None:

@@ -54,17 +54,16 @@ class Reading:
         found: list[tuple[str, str]] = []
         reference = "*"
         while True:
-            action = "BEFORE" if found else "LATEST"
+            action = "LATEST" if reference == "*" else "BEFORE"
             lines = await self.reader.ask(f"CHATHISTORY {action} {target} {reference} {_PAGE}", "BATCH")
             if lines[-1].verb == "FAIL":
                 raise AssertionError(str(lines[-1]))
             self._note(lines)
-            said = [line for line in lines if line.verb == "PRIVMSG" and "msgid" in line.tags]
-            page = [(line.tags["msgid"], line.params[-1]) for line in said]
-            found = page + found
+            page = [line for line in lines if line.verb in ("PRIVMSG", "NOTICE") and "msgid" in line.tags]
+            found = [(line.tags["msgid"], line.params[-1]) for line in page if line.verb == "PRIVMSG"] + found
             if len(page) < _PAGE:
                 return found
-            reference = f"msgid={page[0][0]}"
+            reference = f"msgid={page[0].tags['msgid']}"
 
     def _note(self, lines: Iterable[Message]) -> None:
         self.all_texts.update(line.params[-1] for line in lines if line.verb == "PRIVMSG" or line.verb == "HISTORY")

@@ -93,6 +93,8 @@ class World:
         self.is_verbose = is_verbose
         self.now = START
         self.steps = 0
+        self.most_steps = _MOST_STEPS
+        """Steps after which it is ``Stuck``."""
         self.chance = self.generator("order")
         self.programs = self.generator("programs")
         self.tokens = self.generator("tokens")
@@ -190,10 +192,10 @@ class World:
 
     def step(self, until: float) -> bool:
         """Run the next event, wherever it is; return False if none is due before ``until``."""
-        due = self._events[0][0] if self._events else float("inf")
+        now, due = self.now, self._events[0][0] if self._events else float("inf")
         hosts: list[Host] = []
         for host in self.hosts:
-            at = host.loop.due
+            at = host.loop.next_due or now
             if at < due:
                 due, hosts = at, [host]
             elif at == due and hosts:
@@ -202,8 +204,8 @@ class World:
             self.now = max(self.now, until)
             return False
         self.steps += 1
-        if self.steps > _MOST_STEPS:
-            raise Stuck(f"{_MOST_STEPS} steps: {[host.name for host in hosts]} never wait")
+        if self.steps > self.most_steps:
+            raise Stuck(f"{self.most_steps} steps: {[host.name for host in hosts]} never wait")
         self.now = max(self.now, due) + _STEP
         if hosts:
             self.run_host(hosts[0] if len(hosts) == 1 else self.chance.choice(hosts))
@@ -217,6 +219,7 @@ class World:
         events._set_running_loop(host.loop)
         try:
             host.loop._run_once()
+            host.loop.note_due()
         finally:
             events._set_running_loop(None)
             self.host = None

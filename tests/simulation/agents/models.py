@@ -143,7 +143,9 @@ class SimModel(QueuedRunner):
                 raise BrokenOff
 
     async def _ask(self, given: Given, kind: str, options: Sequence[str]) -> None:
-        """Ask people; asked again after a kill, the words are the same."""
+        """Ask people; asked again after a kill, the words are the same, unless the answer has come as a prompt."""
+        if any(part.answers for part in given.parts):
+            return
         place = given.place if given.place.startswith("#") else "#x"
         asked = Asked(self._agent.nick, self._agent.lives, f"{kind} {_same(given)}?", is_leave=False)
         self._agent.ledger.asked.append(asked)
