@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from culture.protocol.message import Message
 from culture.protocol.names import fold
 from tests.simulation.servers import PORT, SimServer
+from tests.simulation.shown import Shown
 
 if TYPE_CHECKING:
     from tests.simulation.world import Host, World
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 CAPS = "message-tags server-time echo-message batch agentirc.dev/receipts draft/message-redaction"
 ASKS = "draft/chathistory"
 """A session with this capability asks for the history; one without it is shown some of it on JOIN."""
+AWAY = "at lunch"
 _CONNECT = 5.0
 _ANSWER = 20.0
 _REFUSALS = ("FAIL", "403", "442")
@@ -37,12 +39,27 @@ class SaidMessage:
     """Which life of the server it was said to."""
     msgid: str = ""
     """Known once the echo has come."""
+    time: str = ""
+    """When it was said, by the clock of the server."""
+    at: float = 0.0
+    """The same, by the world's clock."""
     is_receipted: bool = False
     is_taken_back: bool = False
     """Whether REDACT was sent; whether it had an effect is not known without an echo."""
     redacted_at: float | None = None
     """When the server said that it was taken back."""
     redacted_life: int = -1
+    """Which life of the server said so."""
+
+
+@dataclass(slots=True)
+class PutFact:
+    """A fact that an agent has sent; its times are those of the server's clock, which may jump."""
+
+    state: str
+    sent: float
+    kept: float | None = None
+    """When the server said that it is kept."""
 
 
 @dataclass(slots=True)
@@ -55,6 +72,12 @@ class Session:
     modes: dict[str, str] = field(default_factory=dict)
     """By channel, as last told."""
     heard: Counter[str] = field(default_factory=Counter)
+    texts: Counter[str] = field(default_factory=Counter)
+    shown: Shown = field(default_factory=Shown)
+    joined_at: dict[str, tuple[float, str]] = field(default_factory=dict)
+    """By channel when it came in, by the world's clock and by that of the server."""
+    away: str | None = None
+    """None until the server has said it."""
 
 
 class Person:
@@ -69,14 +92,21 @@ class Person:
         """Joined on each connect; a key may stand behind the name."""
         self.wanted_modes: dict[str, str] = {}
         """By channel the modes that it sets on each JOIN, if it may."""
-        self.facts: dict[str, bool] = {}
-        """By key whether the server has said that it kept the fact."""
+        self.facts: dict[str, list[PutFact]] = {}
+        """By key what was published, the oldest first."""
         self.asks = True
+        self.topics = 0
+        """How many topics it has set, so that no two are the same."""
         self.said: list[SaidMessage] = []
         self.by_msgid: dict[str, SaidMessage] = {}
         self.heard: dict[str, str] = {}
         """Everything that was ever heard, with its text."""
         self.doubles: list[tuple[str, str]] = []
+        self.text_doubles: list[tuple[str, str]] = []
+        """Texts that one connection was shown under two ids; whether that is wrong depends on the text."""
+        self.shown_doubles: list[str] = []
+        self.done: Counter[str] = Counter()
+        """By command how often the server has shown that this person did it."""
         self.session: Session | None = None
         self.sessions = 0
         self.is_talking = True
@@ -92,6 +122,7 @@ class Person:
         self._by_text: dict[str, SaidMessage] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._last = 0.0
+        self._puts: list[tuple[str, PutFact]] = []
         self._answer: asyncio.Future[list[Message]] | None = None
         self._lines: list[Message] = []
         self._end = ""
@@ -160,7 +191,7 @@ class Person:
     def say(self, target: str, text: str) -> SaidMessage:
         """Say something to a channel or a nick; texts must be unique."""
         assert self.session is not None
-        said = SaidMessage(self, target, text, self.session.life)
+        said = SaidMessage(self, target, text, self.session.life, at=self.world.now)
         self.said.append(said)
         self._by_text[text] = said
         self.send(f"PRIVMSG {target} :{text}")
@@ -180,6 +211,10 @@ class Person:
             begins_batch = line.verb == "BATCH" and line.params[0][0] == "+"
             if line.verb in _REFUSALS or (line.verb == self._end and not begins_batch):
                 self._answer.set_result(self._lines)
+        if self.session is not None:
+            self.session.shown.take(line, self.nick)
+        if self._is_own(line):
+            self.done[line.verb] += 1
         method = _TAKES.get(line.verb)
         if method is not None:
             method(self, line)
@@ -187,6 +222,8 @@ class Person:
     def _welcomed(self, line: Message) -> None:
         self.nick = line.params[0]  # another one, if our user was here all the time
         self.session = Session(self.sessions, self.server.lives)
+        self.session.shown.doubles = self.shown_doubles
+        self._puts.clear()
         for channel in self.channels:
             self.send(f"JOIN {channel}")
 
@@ -210,14 +247,34 @@ class Person:
             self.session.modes.pop(channel, None)
             self.send(f"MODE {channel}")
 
-    def put_fact(self, key: str) -> None:
-        """Publish a fact of kind ``task``; keys must be unique."""
-        self.facts[key] = False
-        self.send(f'@+agentirc.dev/fact={{"state":"{key}"}} LEDGER PUT task {key}')
+    def put_fact(self, key: str, state: str) -> None:
+        """Publish a fact of kind ``task``; states must be unique."""
+        put = PutFact(state, self._server_time)
+        self.facts.setdefault(key, []).append(put)
+        self._puts.append((key, put))
+        self.send(f'@+agentirc.dev/fact={{"state":"{state}"}} LEDGER PUT task {key}')
+
+    @property
+    def _server_time(self) -> float:
+        return self.world.now + self.server.machine.skew
 
     def _kept(self, line: Message) -> None:
-        if line.params[0] == "task" and line.params[1] in self.facts:
-            self.facts[line.params[1]] = True
+        """The server answers in the order of the questions, and with the key."""
+        if line.params[0] != "task":
+            return
+        put = next((each for each in self._puts if each[0] == line.params[1]), None)
+        if put is not None:
+            self._puts.remove(put)
+            put[1].kept = self._server_time
+
+    def _set_away(self, line: Message) -> None:
+        if self.session is not None:
+            self.session.away = AWAY if line.verb == "306" else ""
+            self.done["AWAY"] += 1
+
+    def _joins(self, line: Message) -> None:
+        if self._is_own(line) and self.session is not None:
+            self.session.joined_at[fold(line.params[0])] = (self.world.now, line.tags["time"])
 
     def _ping(self, line: Message) -> None:
         self.send(f"PONG :{line.params[-1]}")
@@ -251,9 +308,12 @@ class Person:
         self.session.heard[msgid] += 1
         if self.session.heard[msgid] > 1:
             self.doubles.append((msgid, text))
+        elif self.session.texts[text]:
+            self.text_doubles.append((msgid, text))
+        self.session.texts[text] += 1
         said = self._by_text.get(text)
         if said is not None and self._is_own(line):
-            said.msgid = msgid
+            said.msgid, said.time = msgid, line.tags["time"]
             self.by_msgid[msgid] = said
 
     def _receipt(self, line: Message) -> None:
@@ -264,14 +324,18 @@ class Person:
     def _redacted(self, line: Message) -> None:
         said = self.by_msgid.get(line.params[1])
         if said is not None and said.redacted_at is None:
-            said.redacted_at, said.redacted_life = self.world.now, self.server.lives
+            life = self.server.lives if self.session is None else self.session.life
+            said.redacted_at, said.redacted_life = self.world.now, life
 
 
 _TAKES: dict[str, Callable[[Person, Message], None]] = {
     "001": Person._welcomed,
     "433": Person._in_use,
+    "305": Person._set_away,
+    "306": Person._set_away,
     "324": Person._modes,
     "366": Person._joined,
+    "JOIN": Person._joins,
     "LEDGEREND": Person._kept,
     "MODE": Person._changed,
     "PING": Person._ping,

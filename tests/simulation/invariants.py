@@ -1,111 +1,62 @@
 """What must be true when everything is mended and quiet, each with the promise that it checks.
 
 What was said is read as a client reads it, with CHATHISTORY over a connection of its own: an answer that hides a
-message is as wrong as a message that is lost. Presence is read from the servers' own state, which NAMES and WHO show.
+message is as wrong as a message that is lost. What is stored is read too (``stored.py``), because of a closed channel
+nobody may read what is older than the channel. Who is there: ``presence.py``; facts: ``published.py``.
 """
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
-from culture.protocol.names import fold
 from tests.simulation.clients import Person, SaidMessage
 from tests.simulation.hostile import GHOST, NAME
+from tests.simulation.presence import check_presence
+from tests.simulation.published import check_facts
+from tests.simulation.queues import check_idle
 from tests.simulation.readers import Reading, read_all
+from tests.simulation.stored import check_stored, gone
+from tests.simulation.violation import Violation as Violation
 from tests.simulation.workload import CLOSED, LOCAL, MAIN
 
 if TYPE_CHECKING:
-    from tests.simulation.servers import SimServer
     from tests.simulation.universe import Universe
 
 _SHOWN = 5  # examples in one complaint
-_NICKS = f"channel {MAIN} nicks"
 _HOSTILE = (f"{NAME}.", f"{GHOST}.")
-_SETTLED = 2.0
-"""Seconds after which a REDACT is on every disk, if its server has lived on."""
-
-
-class Violation(NamedTuple):
-    """Something that was wrong: the rule, and what was seen."""
-
-    rule: str
-    text: str
 
 
 def check(universe: "Universe") -> list[Violation]:
     """Return everything that is wrong."""
-    wrong = [*_presence(universe), *_heard(universe.people), *_queues(universe.servers)]
+    wrong = [*check_presence(universe), *_heard(universe), *check_idle(universe.servers), *check_stored(universe)]
     readings = read_all(universe)
     failed = [Violation("readable", f"{each.person.first_nick}: {each.failure}") for each in readings if each.failure]
     if failed:
         return wrong + failed
     wrong += _same_channel(readings)
+    wrong += _rooms(readings)
     wrong += _receipted(readings)
+    wrong += _receipted_in_rooms(readings, universe.is_restricted)
     wrong += _private(readings, universe.is_restricted)
-    wrong += _redacted(readings)
+    wrong += _redacted(universe, readings)
     wrong += _missed(readings)
-    wrong += _facts(universe, readings)
+    wrong += check_facts(universe, readings)
     wrong += _leaked(universe, readings)
     return wrong
 
 
-def _presence(universe: "Universe") -> list[Violation]:
-    """Every server shows the same users, members with ranks, topics, modes and lists (docs/server/mesh.md).
-
-    Users behind a link without full trust are no operators and set no modes; those behind a restricted one are shown
-    only in the channels that cross. There only the members of the main channel are the same.
-    """
-    pictures = {server.name: _picture(server) for server in universe.servers}
-    if not universe.has_full_trust:
-        pictures = {name: {"members": picture[_NICKS]} for name, picture in pictures.items()}
-    first = universe.servers[0].name
+def _heard(universe: "Universe") -> list[Violation]:
+    """No client is shown anything twice in one connection, nor another text than the one that was said."""
     wrong = []
-    for name, picture in pictures.items():
-        for key in sorted(pictures[first].keys() | picture.keys()):
-            one, other = pictures[first].get(key), picture.get(key)
-            if one != other:
-                wrong.append(Violation("presence", f"{key}: {first} has {one}, {name} has {other}"))
-    return wrong
-
-
-def _picture(server: "SimServer") -> dict[str, Any]:
-    assert server.ircd is not None
-    network = server.ircd.parts.network
-    picture: dict[str, Any] = {
-        f"user {fold(user.nick)}": (user.nick, user.username, user.realname, user.server, user.away)
-        for user in network.users.values()
-    }
-    for channel in network.channels.values():
-        if channel.members and fold(channel.name) != LOCAL:  # another one on each server
-            members = sorted((user.nick, rank) for user, rank in channel.members.items())
-            key = f"channel {fold(channel.name)}"
-            picture[f"{key} members"] = members
-            picture[f"{key} nicks"] = [nick for nick, _ in members]
-            picture[f"{key} topic"] = channel.topic
-            picture[f"{key} modes"] = (sorted(channel.flags), channel.key, channel.limit, channel.shared)
-            picture[f"{key} lists"] = {mode: sorted(masks) for mode, masks in channel.lists.items() if masks}
-    return picture
-
-
-def _heard(people: Sequence[Person]) -> list[Violation]:
-    """No client is shown a message twice in one connection."""
-    return [
-        Violation("twice", f"{person.first_nick} was shown again {person.doubles[:_SHOWN]}")
-        for person in people
-        if person.doubles
-    ]
-
-
-def _queues(servers: "Sequence[SimServer]") -> list[Violation]:
-    """Nothing waits when all is quiet: no log, no history, no send queue."""
-    wrong = []
-    for server in servers:
-        assert server.ircd is not None
-        waiting = sum(session.connection.waiting for session in server.ircd.parts.sessions)
-        if waiting:
-            wrong.append(Violation("queue", f"{server.name} has {waiting} bytes for clients"))
-        if server.mesh.log.waiting:
-            wrong.append(Violation("queue", f"{server.name} has {server.mesh.log.waiting} changes of the log"))
+    said = {each.text for person in universe.people for each in person.said}
+    by_msgid = {each.msgid: each.text for person in universe.people for each in person.said if each.msgid}
+    for person in universe.everybody:
+        twice = [*person.doubles, *(pair for pair in person.text_doubles if pair[1] in said), *person.shown_doubles]
+        if twice:
+            wrong.append(Violation("twice", f"{person.first_nick} was shown again {twice[:_SHOWN]}"))
+        other = [(msgid, text) for msgid, text in person.heard.items() if by_msgid.get(msgid, text) != text]
+        if other:
+            wrong.append(Violation("altered", f"{person.first_nick} was shown {other[:_SHOWN]}"))
     return wrong
 
 
@@ -119,9 +70,6 @@ def _same_channel(readings: Sequence[Reading]) -> list[Violation]:
     first = channels[0]
     for each, channel in zip(readings, channels, strict=True):
         name = each.person.first_nick
-        twice = [msgid for msgid, count in Counter(msgid for msgid, _ in each.channel).items() if count > 1]
-        if twice:
-            wrong.append(Violation("history", f"{name} reads twice {twice[:_SHOWN]}"))
         if channel == first:
             continue
         one, other = dict(first), dict(channel)
@@ -132,6 +80,50 @@ def _same_channel(readings: Sequence[Reading]) -> list[Violation]:
         else:
             text = f"{readings[0].person.first_nick} alone reads {sorted(one.items() - other.items())[:_SHOWN]}"
             wrong.append(Violation("history", f"{text}, {name} alone {sorted(other.items() - one.items())[:_SHOWN]}"))
+    return wrong
+
+
+def _rooms(readings: Sequence[Reading]) -> list[Violation]:
+    """Nobody reads anything twice, by its id or by its text, which people never say again; in no two orders either."""
+    wrong = []
+    said = {said.text for reading in readings for said in reading.person.said}
+    for each in readings:
+        channels = [each.channel, *each.rooms.values()]
+        texts = [text for channel in channels for text in _twice(text for _, text in channel)] + each.twice
+        ids = [msgid for channel in channels for msgid in _twice(msgid for msgid, _ in channel)]
+        if twice := ids + [text for text in texts if text in said]:
+            wrong.append(Violation("history", f"{each.person.first_nick} reads twice {twice[:_SHOWN]}"))
+    for each in readings:
+        here = each.rooms.get(CLOSED, [])
+        other = next((one for one in readings if CLOSED in one.rooms), each).rooms.get(CLOSED, [])
+        common = set(here) & set(other)
+        if [pair for pair in here if pair in common] != [pair for pair in other if pair in common]:
+            wrong.append(Violation("order", f"{each.person.first_nick} reads {CLOSED} in another order"))
+    return wrong
+
+
+def _twice(words: Iterable[str]) -> list[str]:
+    return [word for word, count in Counter(words).items() if count > 1]
+
+
+def _receipted_in_rooms(readings: Sequence[Reading], is_restricted: bool) -> list[Violation]:
+    """Members read their server's local channel, and of a closed one what was said while they have been in it.
+
+    "Members may read, and only as far back as the channel has existed without interruption" (extensions/history.md):
+    while the connection of the person lasts who was in it, there is none. A restricted link does not carry the channel.
+    """
+    wrong = []
+    everything = [said for reading in readings for said in reading.person.said if _must_be_there(said)]
+    for reading in readings:
+        person = reading.person
+        assert person.session is not None
+        here = [said for said in everything if said.by.server is person.server or not is_restricted]
+        since, by_clock = person.session.joined_at.get(CLOSED, (float("inf"), ""))
+        wanted = [said for said in here if said.target == CLOSED and said.at > since and said.time > by_clock]
+        wanted += [said for said in here if said.target == LOCAL and said.by.server is person.server]
+        found = {pair for room in reading.rooms.values() for pair in room}
+        if lost := [said for said in wanted if (said.msgid, said.text) not in found]:
+            wrong.append(Violation("lost", f"{person.first_nick} cannot read {_named(lost)} to {lost[0].target}"))
     return wrong
 
 
@@ -165,25 +157,22 @@ def _private(readings: Sequence[Reading], is_restricted: bool) -> list[Violation
             other = there.private[reading.person.first_nick].get(said.msgid)
             if own != said.text:
                 wrong.append(Violation("lost", f"its sender cannot read {_named([said])} to {said.target}"))
-            if other is None and said.msgid not in there.person.heard and not is_restricted:
+            is_heard = there.person.heard.get(said.msgid) == said.text
+            if other != said.text and not is_heard and not (is_restricted and other is None):
                 wrong.append(Violation("lost", f"{said.target} has neither heard nor can read {_named([said])}"))
     return wrong
 
 
-def _redacted(readings: Sequence[Reading]) -> list[Violation]:
-    """What was taken back is nowhere.
-
-    A REDACT has no receipt. So this holds for one whose server has lived on for a moment, or lives still.
-    """
+def _redacted(universe: "Universe", readings: Sequence[Reading]) -> list[Violation]:
+    """What was taken back is in no answer, by its id or by its text."""
     wrong = []
-    for reading in readings:
-        server = reading.person.server
-        gone = [said for said in reading.person.said if said.redacted_life == server.lives]
-        for each in readings:
-            found = dict(each.channel)
-            still = [said for said in gone if said.msgid in found]
-            if still:
-                wrong.append(Violation("redacted", f"{each.person.first_nick} still reads {_named(still)}"))
+    taken_back = gone(universe)
+    for each in readings:
+        channels = [each.channel, *each.rooms.values(), *(found.items() for found in each.private.values())]
+        found = {msgid for channel in channels for msgid, _ in channel} | each.missed
+        still = [said for said in taken_back if said.msgid in found or said.text in each.all_texts]
+        if still:
+            wrong.append(Violation("redacted", f"{each.person.first_nick} still reads {_named(still)}"))
     return wrong
 
 
@@ -192,28 +181,10 @@ def _missed(readings: Sequence[Reading]) -> list[Violation]:
     wrong = []
     for each in readings:
         omitted = [msgid for msgid, _ in each.channel if msgid not in each.missed]
+        omitted += [msgid for room in each.rooms.values() for msgid, _ in room if msgid not in each.missed]
         omitted += [msgid for found in each.private.values() for msgid in found if msgid not in each.missed]
         if omitted:
             wrong.append(Violation("missed", f"{each.person.first_nick}: MISSED omits {omitted[:_SHOWN]}"))
-    return wrong
-
-
-def _facts(universe: "Universe", readings: Sequence[Reading]) -> list[Violation]:
-    """All servers have the same facts, and each that was said to be kept (extensions/ledger.md).
-
-    Facts cross only links with full trust; without it each server has those of its own agents.
-    """
-    wrong = []
-    for each in readings:
-        name = each.person.first_nick
-        agents = [one for one in universe.agents if universe.has_full_trust or one.server is each.person.server]
-        kept = {key for agent in agents for key, is_kept in agent.facts.items() if is_kept}
-        if universe.has_full_trust and each.facts != readings[0].facts:
-            other = readings[0]
-            text = f"{other.person.first_nick} alone {sorted(other.facts - each.facts)[:_SHOWN]}, "
-            wrong.append(Violation("facts", f"{text}{name} alone {sorted(each.facts - other.facts)[:_SHOWN]}"))
-        if lost := kept - each.facts:
-            wrong.append(Violation("facts", f"{name} has no {sorted(lost)[:_SHOWN]}, which was kept"))
     return wrong
 
 

@@ -1,34 +1,49 @@
 """Reads at the end what each account may read, over a connection of its own."""
 
+import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from culture.protocol.message import Message
+from culture.protocol.names import fold
 from tests.simulation.clients import Person
-from tests.simulation.workload import CLOSED, LOCAL, MAIN
+from tests.simulation.workload import CLOSED, LOCAL, MAIN, SAYS
 
 if TYPE_CHECKING:
     from tests.simulation.universe import Universe
 
-_PAGE = 200
+_PAGE, _MOST = 200, 1000
 _PATIENCE = 60.0
 
 
+class ReadFact(NamedTuple):
+    """A fact that was read; its nick and key are known."""
+
+    state: str
+    time: str
+    server: str
+
+
 class Reading:
-    """What one account can read at its server: the main channel, and its conversations."""
+    """What one account can read at its server: its channels, its conversations, and the facts."""
 
     def __init__(self, person: Person, reader: Person) -> None:
         self.person, self.reader = person, reader
         self.channel: list[tuple[str, str]] = []
-        """Ids and texts, the oldest first."""
+        """Ids and texts of the main channel, the oldest first."""
+        self.rooms: dict[str, list[tuple[str, str]]] = {}
+        """The same of each further channel where it is."""
         self.private: dict[str, dict[str, str]] = {}
         """By nick, by id."""
         self.missed: set[str] = set()
         """Ids of what HISTORY MISSED shows."""
-        self.facts: set[str] = set()
-        """Keys of the facts of agents."""
+        self.facts: dict[tuple[str, str], ReadFact] = {}
+        """The facts of agents, by nick and key."""
         self.all_texts: set[str] = set()
         """All texts that were shown, whatever was asked."""
+        self.twice: list[str] = []
+        """Texts that one answer to HISTORY showed twice."""
         self.is_done = False
         self.failure = ""
 
@@ -36,10 +51,12 @@ class Reading:
         """Ask for everything."""
         try:
             await self.read_conversations({other.nick: other.first_nick for other in others})
+            for room in (fold(name.split()[0]) for name in self.reader.channels if name != MAIN):
+                self.rooms[room] = await self._all(room)
             await self._read_missed()
             await self._read_facts()
-            await self._try(CLOSED)
-            await self._try(LOCAL)
+            for channel in (MAIN, CLOSED, LOCAL):
+                await self._try(channel)
         except Exception as error:
             self.failure = repr(error)
         self.is_done = True
@@ -82,12 +99,20 @@ class Reading:
         lines = await self.reader.ask("LEDGER GET task limit=1000", "LEDGEREND")
         if lines[-1].verb == "FAIL":
             raise AssertionError(str(lines[-1]))
-        self.facts = {line.params[2] for line in lines if line.verb == "LEDGER"}
+        for line in lines:
+            if line.verb == "LEDGER":
+                nick, _, key, time, server = line.params
+                state = json.loads(line.tags["+agentirc.dev/fact"])["state"]
+                self.facts[nick, key] = ReadFact(state, time, server)
 
     async def _try(self, channel: str) -> None:
-        """Ask for a channel that the reader is not in."""
+        """Ask for a channel in the other ways, whether the reader is in it or not."""
         self._note(await self.reader.ask(f"CHATHISTORY LATEST {channel} * {_PAGE}", "BATCH"))
-        self._note(await self.reader.ask(f"HISTORY RECENT {channel} {_PAGE}", "HISTORYEND"))
+        for question in (f"RECENT {channel} {_MOST}", f"SEARCH {channel} :{SAYS}"):
+            lines = await self.reader.ask(f"HISTORY {question}", "HISTORYEND")
+            self._note(lines)
+            counts = Counter(line.params[-1] for line in lines if line.verb == "HISTORY")
+            self.twice += [text for text, count in counts.items() if count > 1]
 
 
 def read_all(universe: "Universe") -> list[Reading]:
@@ -97,7 +122,7 @@ def read_all(universe: "Universe") -> list[Reading]:
     for person in universe.people:
         nick = person.first_nick.replace("-p", "-reader")
         reader = Person(world, person.host, person.server, nick, person.account)
-        reader.channels = [MAIN]
+        reader.channels = list(person.channels)
         reader.is_talking = False
         reader.host.start(reader.run())
         readings.append(Reading(person, reader))

@@ -63,6 +63,8 @@ class SimServer:
         self.host: Host | None = None
         self.ircd: IRCd | None = None
         self.lives = 0
+        self.ends: list[float] = []
+        """When each past life ended."""
         self.trust: dict[str, tuple[str, tuple[str, ...]]] = {}
         """By peer the trust of the link and, for a restricted one, its channels."""
         self.guests: dict[str, str] = {}
@@ -191,6 +193,7 @@ class SimServer:
         assert host is not None and host.disk is not None
         self.world.note(kind, self.name)
         self.host, self._is_running, self._stopping = None, False, None
+        self.ends.append(self.world.now)
         self.lives += 1
         host.disk.copy(self._folder / str(self.lives), with_power, self._chance)
         self.world.end(host, with_power)

@@ -17,7 +17,7 @@ from tests.simulation.invariants import Violation, check
 from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.servers import SimServer
 from tests.simulation.unharmed import harm
-from tests.simulation.workload import MAIN, WANTED, Reporting, Workload, rooms_of
+from tests.simulation.workload import CLOSED, LOCAL, MAIN, WANTED, Reporting, Workload, rooms_of
 from tests.simulation.world import Host, World
 
 _PATIENCE = 60.0
@@ -90,6 +90,9 @@ class Universe:
         self.agents = [self._agent(host, server) for server in self.servers]
         everything = faults.plan(self.world.generator("faults"), names, self.edges, setup.seconds, setup.kinds)
         self.faults = [each for each in everything if setup.only is None or each.number in setup.only]
+
+        self.troubles: list[tuple[str, float, float]] = []
+        """Servers whose disks could not be written, from when to when."""
         self.hostile = HostilePeer(self) if setup.is_hostile else None
 
     def _distrust(self, one: str, other: str, trust: str) -> None:
@@ -199,6 +202,7 @@ class Universe:
         disk = server.host.disk
         if fault.kind in (faults.FULL, faults.SYNC):
             disk.trouble, disk.trouble_until = fault.kind, world.now + fault.seconds
+            self.troubles.append((server.name, world.now, disk.trouble_until))
 
             def mend() -> None:
                 disk.trouble = ""
@@ -282,8 +286,11 @@ def run_seed(seed: int, setup: Setup, folder: Path) -> Outcome:
     figures = {
         "said": len(said),
         "receipted": sum(each.is_receipted for each in said),
-        "closed": sum(each.target in WANTED for each in said),
-        "facts": sum(sum(agent.facts.values()) for agent in universe.agents),
+        "closed": sum(each.is_receipted and each.target == CLOSED for each in said),
+        "local": sum(each.is_receipted and each.target == LOCAL for each in said),
+        "facts": sum(
+            put.kept is not None for agent in universe.agents for puts in agent.facts.values() for put in puts
+        ),
         "redacted": sum(each.redacted_at is not None for each in said),
         "lives": sum(server.lives + 1 for server in universe.servers),
         "sessions": sum(person.sessions for person in universe.people),

@@ -4,7 +4,7 @@ import asyncio
 import random
 from collections.abc import Sequence
 
-from tests.simulation.clients import Person
+from tests.simulation.clients import AWAY, Person
 
 MAIN = "#x"
 """The channel where everybody is."""
@@ -13,10 +13,14 @@ CLOSED = "#closed"
 LOCAL = "#local"
 """A channel that stays on its server."""
 WANTED = {CLOSED: "+ks secret", LOCAL: "+L"}
+SAYS = "says"
+"""A word of every message."""
 _NEEDS = {CLOSED: "k", LOCAL: "L"}
 _ROOMS = 0.2
 _BURSTS = (1, 1, 1, 2, 8)
 _PRIVATE = 0.3
+_AGAIN, _LAST = 0.4, 5
+"""How often an agent publishes a fact again, and which of its last ones."""
 
 
 class Workload:
@@ -48,19 +52,26 @@ class Workload:
             target = chance.choice(rooms)
         elif chance.random() < _PRIVATE:
             target = chance.choice([each for each in self._people if each is not person]).first_nick
-        person.say(target, f"{person.first_nick} says {len(person.said)}")
+        person.say(target, f"{person.first_nick} {SAYS} {len(person.said)}")
 
     def _change(self, person: Person, chance: random.Random) -> None:
         chance.choice(_CHANGES)(person, chance)
 
 
 class Reporting:
-    """What an agent does: it publishes facts, in bursts."""
+    """What an agent does: it publishes facts, in bursts, and some of them again with another state."""
+
+    def __init__(self) -> None:
+        self._count = 0
 
     async def act(self, person: Person) -> None:
         """Publish some facts."""
         for _ in range(person.chance.choice(_BURSTS)):
-            person.put_fact(f"{person.first_nick}-{len(person.facts)}")
+            keys = list(person.facts)
+            is_again = bool(keys) and person.chance.random() < _AGAIN
+            key = person.chance.choice(keys[-_LAST:]) if is_again else f"{person.first_nick}-{len(keys)}"
+            self._count += 1
+            person.put_fact(key, f"state-{self._count}")
 
 
 def rooms_of(number: int) -> list[str]:
@@ -75,7 +86,8 @@ def _modes_of(person: Person, room: str) -> str:
 
 
 def _topic(person: Person, chance: random.Random) -> None:
-    person.send(f"TOPIC {MAIN} :topic {chance.randrange(1000)} of {person.first_nick}")
+    person.topics += 1
+    person.send(f"TOPIC {MAIN} :topic {person.topics} of {person.first_nick}")
 
 
 def _mode(person: Person, chance: random.Random) -> None:
@@ -96,15 +108,15 @@ def _rename(person: Person, chance: random.Random) -> None:
 
 
 def _away(person: Person, chance: random.Random) -> None:
-    person.send("AWAY :at lunch" if chance.random() < 0.5 else "AWAY")
+    person.send(f"AWAY :{AWAY}" if chance.random() < 0.5 else "AWAY")
 
 
 def _redact(person: Person, chance: random.Random) -> None:
-    own = [said for said in person.said[-20:] if said.is_receipted and said.target == MAIN and not said.is_taken_back]
+    own = [said for said in person.said[-20:] if said.is_receipted and not said.is_taken_back]
     if own:
         said = chance.choice(own)
         said.is_taken_back = True
-        person.send(f"REDACT {MAIN} {said.msgid}")
+        person.send(f"REDACT {said.target} {said.msgid}")
 
 
 def _come_and_go(person: Person, chance: random.Random) -> None:
