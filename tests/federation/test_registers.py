@@ -65,6 +65,16 @@ def _membership(name: str, comes: bool) -> Act:
     return act
 
 
+def _return(name: str) -> Act:
+    """Somebody leaves and comes in again, without the rank of before."""
+
+    def act(sides: dict[str, Side]) -> None:
+        _membership(name, False)(sides)
+        _membership(name, True)(sides)
+
+    return act
+
+
 def _simple(name: str, kind: str, value: str) -> Act:
     def act(sides: dict[str, Side]) -> None:
         side = sides[name]
@@ -94,6 +104,18 @@ def _deliver(pair: tuple[str, str], count: int) -> Act:
         for _ in range(count):
             if sides[one].links.get(other):
                 sides[other].take(one, sides[one].links[other].popleft())
+
+    return act
+
+
+def _cut_unnoticed(pair: tuple[str, str]) -> Act:
+    """A link is lost, and both sides believe that there is still another way."""
+
+    def act(sides: dict[str, Side]) -> None:
+        one, other = pair
+        if other in sides[one].links:
+            sides[one].cut(other)
+            sides[other].cut(one)
 
     return act
 
@@ -150,6 +172,14 @@ acts = st.one_of(
     st.builds(_link, pairs),
 )
 
+unheard = st.one_of(
+    st.builds(_modes, names, st.lists(ranks, min_size=1, max_size=2)),
+    st.builds(_return, st.sampled_from("bc")),
+    st.builds(_cut_unnoticed, pairs),
+    st.builds(_deliver, pairs, st.just(50)),
+    st.builds(_link, pairs),
+)
+
 
 def meet(sides: dict[str, Side]) -> None:
     """Every link is up, and everything has arrived."""
@@ -177,6 +207,21 @@ def start() -> dict[str, Side]:
 def test_three_servers_agree_in_the_end(linked: bool, history: list[Act]) -> None:
     sides = start()
     if linked:
+        meet(sides)
+    for act in history:
+        act(sides)
+    meet(sides)
+    pictures = [side.picture() for side in sides.values()]
+    assert pictures[0] == pictures[1] == pictures[2]
+
+
+@pytest.mark.requirement("E04", "E12")
+@settings(max_examples=300, deadline=None)
+@given(st.lists(unheard, max_size=20))
+def test_three_servers_agree_on_the_ranks_of_who_left_and_came_unheard(history: list[Act]) -> None:
+    sides = start()
+    for name in NAMES:
+        _membership(name, True)(sides)
         meet(sides)
     for act in history:
         act(sides)
