@@ -154,6 +154,8 @@ class Runtime:
         connection: sqlite3.Connection = sqlite3.connect(database, **options)
         return connection
 
+    write: Callable[[int, bytes | memoryview], int] = staticmethod(os.write)
+    """Writes to an open file, which the disk may have no room for; returns how many bytes were written."""
     fsync: Callable[[int], None] = staticmethod(os.fsync)
     """Writes an open file or folder to disk, so that it survives a power loss."""
     flock: Callable[[int, int], None] = staticmethod(fcntl.flock)

@@ -136,7 +136,7 @@ def replace_file(
     temporary, file = _open_temporary(path, runtime)
     try:
         try:
-            _write(file, contents.encode() if isinstance(contents, str) else contents)
+            _write(file, contents.encode() if isinstance(contents, str) else contents, runtime)
             os.fchmod(file, _present_mode(path) if mode is None else mode)
             if durable:
                 runtime.fsync(file)
@@ -217,10 +217,10 @@ def _remove_leftover(path: Path, deadline: float, runtime: Runtime) -> bool:
         os.close(file)
 
 
-def _write(file: int, data: bytes) -> None:
+def _write(file: int, data: bytes, runtime: Runtime) -> None:
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(file, rest) :]
+        rest = rest[runtime.write(file, rest) :]
 
 
 def _present_mode(path: Path) -> int:

@@ -181,7 +181,7 @@ def test_failed_replacement_changes_nothing(tmp_path: Path, monkeypatch: pytest.
 
     replace_file(tmp_path / "file", b"old")
     with monkeypatch.context() as patch:
-        patch.setattr(REAL if call == "fsync" else os, call, full)
+        patch.setattr(os if call == "replace" else REAL, call, full)
         with pytest.raises(OSError, match="No space"):
             replace_file(tmp_path / "file", b"new")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("file", b"old")]

@@ -17,6 +17,8 @@ _COMMIT = 0.0008
 _RETRY = 0.002
 _LEVELS = {"OFF": 0, "NORMAL": 1, "FULL": 2, "EXTRA": 3, "0": 0, "1": 1, "2": 2, "3": 3}
 _FULL = 2
+_DEFINITIONS = ("CREATE", "ALTER", "DROP", "PRAGMA user_version")
+_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", *_DEFINITIONS)
 _SMALL_LOG = 24  # pages after which a checkpoint comes, in half of the lives; SQLite's own 1,000 are rarely reached
 
 
@@ -27,12 +29,22 @@ class Recorded(sqlite3.Connection):
     path = ""
     patience = 0.0
     level = _FULL
+    changes_before = 0
+    has_new_schema = False
+    """Whether the transaction has changed the tables."""
 
     def execute(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
-        """Run a statement; a COMMIT in a thread takes time, and a crash may come before and after it."""
+        """Run a statement; a COMMIT takes time, and a crash may come before and after it."""
         if sql == "COMMIT":
             return self._commit()
+        if sql.startswith("BEGIN"):
+            self.changes_before, self.has_new_schema = self.total_changes, False
+        if self._trouble() and not self.in_transaction and sql.startswith(_WRITES):
+            return self._write_in_trouble(sql, *parameters)
+        schema = self._schema() if sql.startswith(_DEFINITIONS) else None
         result = self._patiently(sql, *parameters)
+        if schema is not None and schema != self._schema():
+            self.has_new_schema = True
         if sql.startswith("PRAGMA synchronous="):
             self.level = _LEVELS[sql.partition("=")[2].strip().upper()]
         elif not self.in_transaction and not sql.startswith("SELECT"):
@@ -41,7 +53,12 @@ class Recorded(sqlite3.Connection):
 
     def executemany(self, *parameters: Any) -> sqlite3.Cursor:
         """Run a statement several times."""
-        result = super().executemany(*parameters)
+        if self.in_transaction or not self._trouble():
+            result = super().executemany(*parameters)
+        else:
+            self.execute("BEGIN")
+            result = super().executemany(*parameters)
+            self.execute("COMMIT")
         if not self.in_transaction:
             self._note()
         return result
@@ -64,20 +81,38 @@ class Recorded(sqlite3.Connection):
                     raise
                 thread.wait(_RETRY)
 
+    def _write_in_trouble(self, sql: str, *parameters: Any) -> sqlite3.Cursor:
+        """Run a statement that may write, outside of a transaction, while writes fail."""
+        self.execute("BEGIN")
+        result = self.execute(sql, *parameters)
+        self.execute("COMMIT")
+        return result
+
+    def _schema(self) -> list[Any]:
+        versions = ("PRAGMA schema_version", "PRAGMA user_version")
+        return [sqlite3.Connection.execute(self, each).fetchone() for each in versions]
+
+    def _has_changes(self) -> bool:
+        """Return whether there is anything to commit: else nothing is written, and nothing fails."""
+        return self.has_new_schema or self.total_changes != self.changes_before
+
+    def _trouble(self) -> str:
+        """Return the trouble that this connection meets: without a sync it does not see that one fails."""
+        assert self.host.disk is not None
+        trouble = self.host.disk.trouble
+        return trouble if trouble == "full" or self.level >= _FULL else ""
+
     def _commit(self) -> sqlite3.Cursor:
-        disk, world, thread = self.host.disk, self.host.world, thread_or_none()
+        disk, world = self.host.disk, self.host.world
         assert disk is not None
-        if thread is not None:
-            disk.commits += 1
-            thread.wait(1e9 if disk.strike("before", self.path) else world.delay(_COMMIT))
-        if disk.trouble:
+        disk.pass_point("before", self.path, world.delay(_COMMIT))
+        if (trouble := self._trouble()) and self._has_changes():
             super().execute("ROLLBACK")
-            raise _trouble(disk.trouble)
+            raise _error(trouble)
         result = self._patiently("COMMIT")
         self._note()
         world.note("commit", self.host.name, self.path[-20:])
-        if thread is not None:
-            thread.wait(1e9 if disk.strike("after", self.path) else world.delay(_COMMIT / 4))
+        disk.pass_point("after", self.path, world.delay(_COMMIT / 4))
         return result
 
     def _note(self) -> None:
@@ -85,7 +120,7 @@ class Recorded(sqlite3.Connection):
         self.host.disk.note_commit(self.path, is_synced=self.level >= _FULL)
 
 
-def _trouble(kind: str) -> sqlite3.OperationalError:
+def _error(kind: str) -> sqlite3.OperationalError:
     """Return the error that SQLite raises while the disk is full, or cannot be synced."""
     error = sqlite3.OperationalError("database or disk is full" if kind == "full" else "disk I/O error")
     error.sqlite_errorcode = sqlite3.SQLITE_FULL if kind == "full" else sqlite3.SQLITE_IOERR_FSYNC

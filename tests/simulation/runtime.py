@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from culture.runtime import PollSet, Runtime, Thread, ThreadEvent, ThreadLock
 from tests.simulation import databases
+from tests.simulation.disk import path_of
 from tests.simulation.poll import SimPollSet
 from tests.simulation.sockets import SimSocket
 from tests.simulation.threads import SimEvent, SimLock, SimPool, SimThread, calling_thread, thread_or_none
@@ -24,6 +25,7 @@ START = 1_000.0
 """The monotonic time at which every world begins."""
 _LOOP_THREAD = 1
 _RETRY = 0.002
+_SYNC = 0.0008
 
 
 class SimRuntime(Runtime):
@@ -41,6 +43,7 @@ class SimRuntime(Runtime):
         self.token_bytes = lambda size=32: world.tokens.randbytes(size)
         self.token_hex = lambda size=32: world.tokens.randbytes(size).hex()
         self.token_urlsafe = lambda size=32: world.tokens.randbytes(size).hex()
+        self.write = self._write
         self.fsync = self._fsync
         self.flock = self._flock
         self.socket_owner = self._socket_owner
@@ -72,10 +75,19 @@ class SimRuntime(Runtime):
         return databases.connect(self._host, database, **options)
 
     def _fsync(self, file: int) -> None:
+        """Sync a real file of tmpfs, which takes virtual time; a crash may come before and after it."""
         disk = self._host.disk
         if disk is not None:
+            path = str(path_of(file))
+            disk.pass_point("before", path, self._world.delay(_SYNC))
             disk.check_trouble()
             disk.note_synced(file)
+            disk.pass_point("after", path, self._world.delay(_SYNC / 4))
+
+    def _write(self, file: int, data: bytes | memoryview) -> int:
+        if self._host.disk is not None:
+            self._host.disk.check_room()
+        return os.write(file, data)
 
     def _flock(self, file: int, operation: int) -> None:
         """Lock a real file, which may be held by another life of this process only for a moment."""

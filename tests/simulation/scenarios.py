@@ -22,8 +22,7 @@ Scenario = Callable[["Universe"], list[Violation]]
 def _crash_at_commit(phase: str, database: str, with_power: bool, universe: "Universe") -> list[Violation]:
     """A crash right before or after a commit of a message: it is everywhere in the end, once."""
     world, spark, ori = universe.world, universe.servers[0], universe.people[0]
-    assert spark.host is not None and spark.host.disk is not None
-    spark.host.disk.armed = ArmedCrash(phase, 0, with_power, database)
+    spark.drive.armed = ArmedCrash(phase, 0, with_power, database)
     said = ori.say(MAIN, "hello")
     if not world.run_until(lambda: spark.lives > 0, _SOON, look=0.001):
         return [Violation("scenario", "the crash never came")]
@@ -47,16 +46,32 @@ def _power_loss_after_receipt(universe: "Universe") -> list[Violation]:
 def _full_disk(universe: "Universe") -> list[Violation]:
     """While the disk is full, people hear each other and get no receipt; it comes when there is room."""
     world, spark, ori = universe.world, universe.servers[0], universe.people[0]
-    assert spark.host is not None and spark.host.disk is not None
-    spark.host.disk.trouble = "full"
+    spark.drive.begin(0, "full", world.now + _SOON)
     said = ori.say(MAIN, "hello")
     world.run(_SOON)
     heard = [person.first_nick for person in universe.people if said.text in person.heard.values()]
     if said.is_receipted or len(heard) < len(universe.people):
         return [Violation("scenario", f"receipted: {said.is_receipted}, heard by {heard}")]
-    spark.host.disk.trouble = ""
+    spark.drive.mend_all()
     if not world.run_until(lambda: said.is_receipted, _SOON):
         return [Violation("scenario", "the receipt did not come when there was room")]
+    return _settled(universe)
+
+
+def _start_on_a_full_disk(universe: "Universe") -> list[Violation]:
+    """What is said at a server that was started on a full disk is everywhere once there is room."""
+    world, spark, ori = universe.world, universe.servers[0], universe.people[0]
+    spark.starts_in_trouble = True
+    spark.drive.begin(0, "full", world.now + _SOON)
+    spark.pause = 0.1
+    spark.crash(with_power=False)
+    world.run(_SOON)
+    spark.drive.mend_all()
+    if not world.run_until(lambda: spark.is_running and ori.is_there, _SETTLED):
+        return [Violation("scenario", "the server is not there again")]
+    said = ori.say(MAIN, "hello")
+    if not world.run_until(lambda: said.is_receipted, _SOON):
+        return [Violation("scenario", "there was no receipt")]
     return _settled(universe)
 
 
@@ -70,6 +85,7 @@ def _settled(universe: "Universe") -> list[Violation]:
 SCENARIOS: dict[str, Scenario] = {
     "power-loss-after-receipt": _power_loss_after_receipt,
     "full-disk": _full_disk,
+    "start-on-a-full-disk": _start_on_a_full_disk,
     **{
         f"{'power-loss' if power else 'kill'}-{phase}-{name}": partial(_crash_at_commit, phase, f"{name}.db", power)
         for phase, name in (("before", "log"), ("after", "log"), ("before", "history"))

@@ -71,13 +71,13 @@ def gone(universe: "Universe") -> list[SaidMessage]:
         said
         for person in universe.people
         for said in person.said
-        if said.redacted_at is not None and _is_stored(person.server, said.redacted_at, said.redacted_life, universe)
+        if said.redacted_at is not None and _is_stored(person.server, said.redacted_at, said.redacted_life)
     ]
 
 
-def _is_stored(server: "SimServer", at: float, life: int, universe: "Universe") -> bool:
-    for name, begin, end in sorted(universe.troubles):
-        if name == server.name and begin <= at + _SETTLED and at <= end:
+def _is_stored(server: "SimServer", at: float, life: int) -> bool:
+    for begin, end in sorted(server.troubles):
+        if begin <= at + _SETTLED and at <= end:
             at = end
     return life >= len(server.ends) or at + _SETTLED < server.ends[life]
 

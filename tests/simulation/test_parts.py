@@ -107,11 +107,11 @@ def test_a_full_disk_refuses_a_commit_and_keeps_nothing_of_it(world: World, tmp_
     connection = _connect(host, tmp_path / "0" / "some.db", "FULL")
     connection.execute("CREATE TABLE numbers (number, text)")
     assert host.disk is not None
-    host.disk.trouble = "full"
+    host.disk.drive.begin(0, "full", world.now + 1)
     with pytest.raises(sqlite3.OperationalError, match="full") as raised:
         _insert(connection, 1)
     assert raised.value.sqlite_errorcode == sqlite3.SQLITE_FULL
-    host.disk.trouble = ""
+    host.disk.drive.mend(0)
     assert connection.execute("SELECT count(*) FROM numbers").fetchone() == (0,)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from culture.protocol.vocabulary import UserClass
 from tests.simulation import faults
 from tests.simulation.clients import Person
+from tests.simulation.disk import is_disk_error
 from tests.simulation.faults import Fault
 from tests.simulation.hostile import HostilePeer
 from tests.simulation.invariants import Violation, check
@@ -90,9 +91,6 @@ class Universe:
         self.agents = [self._agent(host, server) for server in self.servers]
         everything = faults.plan(self.world.generator("faults"), names, self.edges, setup.seconds, setup.kinds)
         self.faults = [each for each in everything if setup.only is None or each.number in setup.only]
-
-        self.troubles: list[tuple[str, float, float]] = []
-        """Servers whose disks could not be written, from when to when."""
         self.hostile = HostilePeer(self) if setup.is_hostile else None
 
     def _distrust(self, one: str, other: str, trust: str) -> None:
@@ -193,25 +191,15 @@ class Universe:
                 alive[fault.skip % len(alive)].reset()
         elif fault.kind == faults.JUMP:
             server.machine.skew += fault.seconds
-        elif server.is_running:
+        elif fault.kind in (faults.FULL, faults.SYNC):
+            server.trouble(fault.number, fault.kind, fault.seconds)
+        elif server.is_up:  # or on its way: also a start and a recovery can be interrupted
             self._hurt(server, fault)
 
     def _hurt(self, server: SimServer, fault: Fault) -> None:
-        world = self.world
-        assert server.host is not None and server.host.disk is not None
-        disk = server.host.disk
-        if fault.kind in (faults.FULL, faults.SYNC):
-            disk.trouble, disk.trouble_until = fault.kind, world.now + fault.seconds
-            self.troubles.append((server.name, world.now, disk.trouble_until))
-
-            def mend() -> None:
-                disk.trouble = ""
-
-            world.call_later(fault.seconds, mend)
-            return
         server.pause = fault.seconds
         if fault.kind == faults.AT_COMMIT:
-            disk.armed = faults.armed(fault)
+            server.drive.armed = faults.armed(fault)
         elif fault.kind == faults.STOP:
             server.stop()
         else:
@@ -222,8 +210,7 @@ class Universe:
         world = self.world
         world.network.mend_all()
         for server in self.servers:
-            if server.host is not None and server.host.disk is not None:
-                server.host.disk.armed, server.host.disk.trouble = None, ""
+            server.drive.mend_all()
         world.run(0.01)
         wrong: list[Violation] = []
         if not world.run_until(lambda: all(server.is_up for server in self.servers), 30):
@@ -246,11 +233,15 @@ class Universe:
         return wrong + self.complaints()
 
 
-class _Log(logging.Handler):
+_GIVEN_UP = ("%d messages could not be kept", "%d changes of the federation's log could not be written")
+
+
+class LogWatch(logging.Handler):
     """Takes everything that programs log; an ERROR is a complaint, but for one that tells of a disk in trouble.
 
-    A server that is stopped while its disk cannot be written gives up what is left when its time is over: the log of
-    the links first, then the history, which keeps nothing that the log lacks (decision 33).
+    It does so in its own words, or is one of those with which a server that is stopped gives up what cannot be written
+    when its time is over: the log of the links first, then the history, which keeps nothing that the log lacks
+    (decision 33).
     """
 
     def __init__(self, world: World) -> None:
@@ -258,7 +249,9 @@ class _Log(logging.Handler):
         self._world = world
 
     def _has_trouble(self, host: Host | None) -> bool:
-        return host is not None and host.disk is not None and self._world.now < host.disk.trouble_until + _GIVES_UP
+        return (
+            host is not None and host.disk is not None and self._world.now < host.disk.drive.trouble_until + _GIVES_UP
+        )
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -266,7 +259,8 @@ class _Log(logging.Handler):
             text = f"{text}\n{''.join(traceback.format_exception(*record.exc_info))}"
         host = self._world.host
         self._world.remark("log", host.name if host else "", record.levelname, text)
-        if record.levelno >= logging.ERROR and not self._has_trouble(host):
+        is_excused = is_disk_error(text) or record.msg in _GIVEN_UP
+        if record.levelno >= logging.ERROR and not (is_excused and self._has_trouble(host)):
             self._world.complain(host, f"log of {record.name}", text)
 
 
@@ -275,7 +269,7 @@ def run_seed(seed: int, setup: Setup, folder: Path) -> Outcome:
     universe = Universe(seed, setup, folder)
     world = universe.world
     root = logging.getLogger()
-    root.handlers[:] = [_Log(world)]
+    root.handlers[:] = [LogWatch(world)]
     root.setLevel(logging.INFO)
     try:
         wrong = universe.run()

@@ -26,13 +26,15 @@ from asyncio import events
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
+from greenlet import getcurrent, greenlet
+
 from tests.simulation.disk import Disk
 from tests.simulation.loop import SimLoop
 from tests.simulation.network import Network
 from tests.simulation.poll import SimPollSet
 from tests.simulation.runtime import START, SimRuntime
 from tests.simulation.sockets import SimSocket
-from tests.simulation.threads import SimPool, SimThread
+from tests.simulation.threads import SimPool, SimThread, is_allowed, pause, thread_or_none
 
 _STEP = 1e-6
 _MOST_STEPS = 5_000_000
@@ -68,17 +70,48 @@ class Host:
     def __init__(self, world: "World", machine: Machine, disk: Disk | None) -> None:
         self.world, self.machine, self.disk = world, machine, disk
         self.is_alive = True
+        self.is_serving = False
+        """Whether others wait for its event loop, which nothing may stop then."""
         self.sockets: dict[int, SimSocket] = {}
         self.poll_sets: dict[int, SimPollSet] = {}
         self.threads: list[SimThread] = []
         self.loop = SimLoop(self)
         self.pool = SimPool(self, _DEFAULT_WORKERS, "default")
+        self._green: Any = greenlet(self._run_loop)
+        self.blocked_until: float | None = None
+        """When a call on the thread of the event loop returns, if there is one."""
         self.runtime = SimRuntime(self)
 
     @property
     def name(self) -> str:
         """Return the name of the machine."""
         return self.machine.name
+
+    def step(self) -> None:
+        """Run the event loop once, until it waits for events or for the disk."""
+        self._green.parent = getcurrent()
+        self._green.switch()
+
+    def _run_loop(self) -> None:
+        while True:
+            self.loop._run_once()
+            pause()
+
+    def wait(self, seconds: float, what: str) -> None:
+        """Let time pass for the code that runs now, which waits for the disk.
+
+        A thread waits alone; on the thread of the event loop the whole program stands still meanwhile, and nobody may
+        wait for it then, but for what ``ALLOWED`` names.
+        """
+        thread = thread_or_none()
+        if thread is not None:
+            thread.wait(seconds)
+        elif getcurrent() is self._green:  # else a test, or the world before a program starts
+            if self.is_serving and not is_allowed():
+                self.world.complain(self, "blocking call", f"{what} on the thread of the event loop")
+            self.blocked_until = self.world.now + seconds
+            pause()
+            self.blocked_until = None
 
     def start(self, coroutine: Coroutine[Any, Any, Any]) -> "asyncio.Task[Any]":
         """Run a coroutine on this host."""
@@ -195,7 +228,7 @@ class World:
         now, due = self.now, self._events[0][0] if self._events else float("inf")
         hosts: list[Host] = []
         for host in self.hosts:
-            at = host.loop.next_due or now
+            at = host.blocked_until or host.loop.next_due or now
             if at < due:
                 due, hosts = at, [host]
             elif at == due and hosts:
@@ -218,7 +251,7 @@ class World:
         self.host = host
         events._set_running_loop(host.loop)
         try:
-            host.loop._run_once()
+            host.step()
             host.loop.note_due()
         finally:
             events._set_running_loop(None)

@@ -38,7 +38,7 @@ class AuditFile:
         try:
             written = 0
             while written < len(data):
-                written += os.write(self._file, data[written:])
+                written += self._runtime.write(self._file, data[written:])
             self._runtime.fsync(self._file)
         except OSError:
             os.ftruncate(self._file, before)  # all or none
