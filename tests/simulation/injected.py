@@ -164,10 +164,9 @@ def _show(result: Result) -> None:
         outcome = f"not found in {result.ran} seeds"
     else:
         outcome = f"seed {result.seed}, {'the same again' if result.is_same else 'ANOTHER RUN WHEN REPEATED'}"
-    print(
-        f"{result.number:2} {outcome}, {result.seconds} s: {result.name}\n   {result.rule}: {result.symptom}",
-        flush=True,
-    )
+    print(f"{result.number:2} {outcome}, {result.seconds} s: {result.name}", flush=True)
+    if result.rule:
+        print(f"   {result.rule}: {result.symptom}", flush=True)
 
 
 if __name__ == "__main__":
