@@ -24,6 +24,8 @@ AGAIN = 5.0
 """After an error of our own, such as a full disk, or a server's silence it is tried again after so many seconds."""
 LONGEST_AWAY = 3600.0
 """A message to a user of another server waits so many seconds for that server to be linked again."""
+LONGEST_GONE = 300.0
+"""One to a user of this server waits so many seconds for them: after a restart of the server they come back later."""
 NO_TAGS: Mapping[str, str] = {}
 
 
@@ -117,7 +119,7 @@ class Outbox:
             await self._once.say(letter.place, letter.text, letter.tags, notice=letter.notice)
             self._away.pop(fold(letter.place), None)
         except NotSent as refusal:
-            if refusal.uncertain or not self._transport.settled or self._waits_for_server(letter, refusal):
+            if refusal.uncertain or not self._transport.settled or self._waits_for_user(letter, refusal):
                 return False
             log.warning("cannot say something in %s: %s", letter.place, refusal)
         except sqlite3.Error:
@@ -127,15 +129,13 @@ class Outbox:
             log.exception("cannot say something in %s", letter.place)
         return True
 
-    def _waits_for_server(self, letter: Letter, refusal: NotSent) -> bool:
-        """Put off an answer to a user whose server is not linked now; what was written to others goes out meanwhile."""
+    def _waits_for_user(self, letter: Letter, refusal: NotSent) -> bool:
+        """Put off an answer to a user who is not there now; what was written to others goes out meanwhile."""
         if letter.notice or refusal.code != Numeric.ERR_NOSUCHNICK.code or not self._transport.is_ours:
             return False
-        place = fold(letter.place)
-        if owner(place) in (place, owner(fold(self._transport.nick))):
-            return False
-        now = self._runtime.monotonic()
-        if now - self._away.setdefault(place, now) >= LONGEST_AWAY:
+        place, now = fold(letter.place), self._runtime.monotonic()
+        is_here = owner(place) in (place, owner(fold(self._transport.nick)))
+        if now - self._away.setdefault(place, now) >= (LONGEST_GONE if is_here else LONGEST_AWAY):
             del self._away[place]
             return False
         self._put_off.add(place)

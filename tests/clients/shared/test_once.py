@@ -123,7 +123,8 @@ async def test_one_that_is_logged_in_says_it_once_in_private_as_well(tmp_path: P
         assert await said_until(ori, "end", "spark-ori") == "end"
 
 
-async def test_an_answer_waits_for_a_user_whose_server_is_not_linked(tmp_path: Path, records: Records) -> None:
+@pytest.mark.parametrize("nick", ["thor-ann", "spark-ann"])
+async def test_an_answer_waits_for_a_user_who_is_not_there(tmp_path: Path, records: Records, nick: str) -> None:
     """The agent has worked on what they asked in private; others hear of it meanwhile."""
     async with (
         serving(tmp_path / "server", nick_prefix="off") as ircd,
@@ -131,28 +132,33 @@ async def test_an_answer_waits_for_a_user_whose_server_is_not_linked(tmp_path: P
         speaker(records, ircd.port) as ada,
     ):
         await ori.join("#general")
-        ada.outbox.say("thor-ann", "it is 42")
-        ada.outbox.say("thor-ann", "a notice", notice=True)
-        ada.outbox.say("spark-nobody", "to whom?")
+        ada.outbox.say(nick, "it is 42")
+        ada.outbox.say(nick, "a notice", notice=True)
         ada.outbox.say("#general", "said")
         assert await said_until(ori, "said") == "said"
         await until(lambda: records.execute("SELECT text FROM outbox").fetchall() in ([("it is 42",), ("a notice",)],))
         async with registered(ircd.port, "thor-bob") as ann:
-            ann.send("NICK thor-ann")
-            assert await said_until(ann, "42", "thor-ann") == "it is 42"
-            await ann.expect("NOTICE", "thor-ann", where=lambda each: each.params[1] == "a notice")
+            ann.send(f"NICK {nick}")
+            assert await said_until(ann, "42", nick) == "it is 42"
+            await ann.expect("NOTICE", nick, where=lambda each: each.params[1] == "a notice")
         await until(lambda: records.execute("SELECT count(*) FROM outbox").fetchone() == (0,))
         assert records.execute("SELECT count(*) FROM sendings").fetchone() == (0,)
 
 
+@pytest.mark.parametrize(("nick", "limit"), [("thor-ann", "LONGEST_AWAY"), ("spark-ann", "LONGEST_GONE")])
 async def test_an_answer_to_a_user_who_stays_away_is_given_up(
-    ircd: IRCd, records: Records, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ircd: IRCd,
+    records: Records,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    nick: str,
+    limit: str,
 ) -> None:
-    monkeypatch.setattr(outbox, "LONGEST_AWAY", 0.05)
+    monkeypatch.setattr(outbox, limit, 0.05)
     async with speaker(records, ircd.port) as ada:
-        ada.outbox.say("thor-ann", "it is 42")
+        ada.outbox.say(nick, "it is 42")
         await until(lambda: records.execute("SELECT count(*) FROM outbox").fetchone() == (0,))
-    assert "cannot say something in thor-ann: No such nick" in caplog.text
+    assert f"cannot say something in {nick}: No such nick" in caplog.text
 
 
 async def test_nothing_is_said_before_it_is_in_its_channels_again(ircd: IRCd, records: Records) -> None:
