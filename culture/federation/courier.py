@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from culture.federation.belief import believed, check_words
@@ -91,6 +92,15 @@ class Courier:
             if peer is not None:
                 for held in list(waiting.values()):
                     self._hand_on(peer.link, held)
+
+    def offer_again(self, peer: str, origins: Collection[str]) -> None:
+        """Hand on to a peer once more what these servers wrote: it is linked to them now, and can ask whether they did.
+
+        Before, it may have kept that in doubt, and given it up when no link came.
+        """
+        if peer in self._mesh.links:
+            told = self._mesh.links[peer].link.told
+            told -= {id for id in told if id.partition(".")[0] in origins}
 
     def _towards(self, server: str) -> "Peer | None":
         way = self._host.network.servers.get(server)

@@ -1,6 +1,7 @@
 """What a peer says of a server that is linked to us itself: kept aside, and believed only if that link breaks."""
 
 from collections import deque
+from collections.abc import Container
 from typing import NamedTuple
 
 from culture.federation.link import Link
@@ -31,6 +32,8 @@ class Doubts:
         self._positions: dict[Link, dict[_Key, int]] = {}
         self._links: dict[tuple[str, str, int], list[Link]] = {}
         self._unasked: deque[_Key] = deque()
+        self._unreached: dict[str, dict[_Key, None]] = {}
+        """By origin: those about which its server cannot be asked before it is linked."""
 
     def note(self, link: Link, line: Message, stamp: EventId, position: int | None, now: float) -> bool:
         """Keep it for a while; where there are too many, not its line: it comes again with the next link.
@@ -59,17 +62,22 @@ class Doubts:
             self._drop((link, *stamp[:3]))
         return links
 
-    def overdue(self, before: float) -> list[tuple[str, Message]]:
-        """Whom to ask about what has been in doubt since then: each once."""
-        found = []
+    def overdue(self, before: float, linked: Container[str]) -> list[tuple[str, Message]]:
+        """Whom to ask about what has been in doubt since then: each once, as soon as they are linked."""
+        due = [key for origin in self._unreached if origin in linked for key in self._unreached[origin]]
         while self._unasked:
             doubt = self._doubts.get(self._unasked[0])
             if doubt is not None and doubt.since > before:
                 break
             key = self._unasked.popleft()
-            if doubt is not None and doubt.line is not None:
-                found.append((key[1], doubt.line))
-        return found
+            if doubt is not None and key[1] in linked:
+                due.append(key)
+            elif doubt is not None:
+                self._unreached.setdefault(key[1], {})[key] = None
+        for origin in [origin for origin in self._unreached if origin in linked]:
+            del self._unreached[origin]
+        lines = [(key[1], self._doubts[key].line) for key in due]
+        return [(origin, line) for origin, line in lines if line is not None]
 
     def first(self, link: Link) -> int | None:
         """The position in the peer's log of its first message that is in doubt."""
@@ -96,6 +104,10 @@ class Doubts:
 
     def _drop(self, key: _Key) -> None:
         self._doubts.pop(key, None)
+        if (unreached := self._unreached.get(key[1])) is not None:
+            unreached.pop(key, None)
+            if not unreached:
+                del self._unreached[key[1]]
         self._positions.get(key[0], {}).pop(key, None)
         links = self._links.get(key[1:])
         if links is not None and key[0] in links:

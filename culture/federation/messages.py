@@ -292,7 +292,8 @@ class Messages:
         It may have lost it in a crash, and knows it again by its seal; then it tells it anew.
         """
         self._doubts.expire(self._host.monotonic())
-        for server, line in self._doubts.overdue(before):
+        linked = {name for name, peer in self._mesh.links.items() if peer.link.stage is _LIVE}
+        for server, line in self._doubts.overdue(before, linked):
             peer = self._mesh.links.get(server)
             if peer is not None and peer.link.log:
                 peer.link.send(_without(line, frozenset("n")))

@@ -88,7 +88,9 @@ class Presence:
         check_origin(self._mesh, link, server)
         if self._namesakes.is_second(link, server, state, line):
             return
+        before = self._mesh.topology.states.get(server)
         if self._mesh.topology.take(server, state):
+            self._mesh.courier.offer_again(server, state.peers - (before.peers if before is not None else frozenset()))
             self._mesh.pass_on(line, link)
             self.reckon()
 

@@ -209,6 +209,26 @@ async def test_what_was_given_to_another_is_handed_on_once_its_server_says_so_to
         assert not alfa.published
 
 
+@pytest.mark.requirement("E11")
+@pytest.mark.parametrize("is_given_up", [False, True])
+async def test_what_came_by_a_peer_without_a_say_is_shown_once_its_own_server_confirms_it(
+    tmp_path: Path, is_given_up: bool
+) -> None:
+    """That server has let go of it: it can only say, when it is linked again, that it was its own."""
+    trust = {edge: {"trust": "no_authority"} for edge in (("bravo", "carl"), ("carl", "bravo"))}
+    async with net(tmp_path, TRIANGLE, trust=trust) as made:
+        await made.heal(("alfa", "carl"), ("carl", "alfa"))
+        id = made.servers["alfa"].say(WHOM)
+        await made.settle()
+        assert held(made) == {"alfa": 0, "bravo": 1, "carl": 0}
+        if is_given_up:
+            made.servers["carl"].mesh.messages._doubts.expire(made.clock.now + 1_000)
+        await made.heal()
+        await again(made)
+        assert made.servers["carl"].published == {id: 1}
+        assert held(made) == dict.fromkeys(made.servers, 0)
+
+
 STEPS = st.lists(
     st.tuples(
         st.sampled_from([*["say"] * 3, *["carry"] * 4, *["link"] * 2, *["write"] * 2, "cut", "crash", "restart"]),

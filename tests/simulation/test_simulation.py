@@ -45,6 +45,11 @@ def test_a_peer_that_lies_harms_nobody(first: int) -> None:
     assert sum(each["attacks"] for each in seeds) > 50, "hardly any attack was made"
 
 
+def test_private_messages_arrive_that_went_by_a_server_without_a_say() -> None:
+    status, _, output = _run("--servers", "3", "--seed", "2029", "--faults", "2,3")
+    assert status == 0, output
+
+
 _OPEN = {"start-on-a-full-disk": "open: the links are off until the next start, as every skill that cannot be opened"}
 _SCENARIOS = [
     pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=_OPEN[name])) if name in _OPEN else name
