@@ -170,8 +170,7 @@ class Shell:
 
     @property
     def _forks(self) -> bool:
-        is_usual = self.python == sys.executable and not self.has_model
-        return self.may_fork and is_usual and self.environment.keys() <= _HARMLESS
+        return self.may_fork and self.python == sys.executable and self.environment.keys() <= _HARMLESS
 
 
 def said_port(text: str) -> int:
