@@ -539,21 +539,10 @@ class PermitContract:
 
     @pytest.mark.matrix
     async def test_what_is_not_allowed_is_not_done_and_what_is_allowed_is(self, kit: Kit) -> None:
-        runner, asked = kit.asking(), list[str]()
-        record = Record(runner)
-
-        async def permit(tool: str, given: Mapping[str, object]) -> Permit:
-            asked.append(f"{tool} {dict(given)}")
-            return Permit("good" in str(given), "not this one")
-
-        runner.permit = permit
-        await runner.start(kit.run(f"touch {kit.folder}/bad"))
-        await runner.send_prompt(kit.run(f"touch {kit.folder}/good"))
-        await record.until(lambda: len(record.turns) == 2)
-        assert [f"{kit.folder}/bad" in question for question in asked] == [True, False]
-        assert record.turns[1].text == "done"
-        assert [(kit.folder / name).exists() for name in ("bad", "good")] == [False, True]
-        seen(runner, permission="yes")
+        runner = kit.asking()
+        record, asked = Record(runner), is_asked(runner)
+        await runner.start()
+        await asks_and_obeys(kit, runner, record, asked)
         await bounded(runner)
 
 
@@ -640,19 +629,52 @@ async def compacts(kit: Kit, runner: QueuedRunner, record: Record) -> None:
 
 async def is_taken_up_again(kit: Kit, runner: AgentRunnerBase, record: Record, ending: str) -> None:
     """It ends, and the next has its session."""
+    session = await ends(kit, runner, record, ending)
+    later = kit.make(resume=session)
+    await goes_on(kit, later, session, ending)
+    await bounded(later)
+
+
+async def ends(kit: Kit, runner: AgentRunnerBase, record: Record, ending: str) -> str:
+    """It crashes or is stopped; the session that it had."""
     if ending == "crash":
         await runner.send_prompt(kit.crash())
         await record.exited()
     session = runner.session_id
     await bounded(runner)
     assert session
-    later = kit.make(resume=session)
+    return session
+
+
+async def goes_on(kit: Kit, later: AgentRunnerBase, session: str, ending: str) -> Record:
+    """A runner that was not started takes up this session."""
     again = Record(later)
     await later.start(kit.say("back"))
     await again.said("back")
     assert later.session_id == session
     seen(later, resume="yes" if ending == "crash" else "after a stop")
-    await bounded(later)
+    return again
+
+
+def is_asked(runner: QueuedRunner) -> list[str]:
+    """What it asks from now on; only what is good is allowed."""
+    asked = list[str]()
+
+    async def permit(tool: str, given: Mapping[str, object]) -> Permit:
+        asked.append(f"{tool} {dict(given)}")
+        return Permit("good" in str(given), "not this one")
+
+    runner.permit = permit
+    return asked
+
+
+async def asks_and_obeys(kit: Kit, runner: QueuedRunner, record: Record, asked: list[str]) -> None:
+    """It does what is allowed, and not what is not."""
+    _, allowed = await turns(record, runner, kit.run(f"touch {kit.folder}/bad"), kit.run(f"touch {kit.folder}/good"))
+    assert [f"{kit.folder}/bad" in question for question in asked] == [True, False]
+    assert allowed.text == "done"
+    assert [(kit.folder / name).exists() for name in ("bad", "good")] == [False, True]
+    seen(runner, permission="yes")
 
 
 def add_marmot(kit: Kit) -> None:

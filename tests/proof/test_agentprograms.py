@@ -35,9 +35,9 @@ class CodexKit(AcpKit):
 
     _asks = False
 
-    def asking(self) -> Any:
+    def asking(self, resume: str | None = None) -> Any:
         self._asks = True
-        return super().asking()
+        return super().asking(resume)
 
     def run(self, command: str) -> str:
         if not self._asks:

@@ -34,8 +34,8 @@ class AcpKit(Kit):
         given = {**self.options, **options}
         return AcpRunner(RunnerSetup("spark-agent", self.folder, self.environment, options=given, resume=resume))
 
-    def asking(self) -> Any:
-        return self.make(permissions="ask")
+    def asking(self, resume: str | None = None) -> Any:
+        return self.make(resume, permissions="ask")
 
     def crash(self) -> str:
         """The program that we started is killed, and not only what that has started itself."""
@@ -57,8 +57,8 @@ class LittleKit(AcpKit):
         super().__init__(folder, None, little(**switches))
         self.environment["PYTHONPATH"] = str(ROOT)
 
-    def asking(self) -> Any:
-        return self.make(permissions="ask", acp_command=little(ask=True))
+    def asking(self, resume: str | None = None) -> Any:
+        return self.make(resume, permissions="ask", acp_command=little(ask=True))
 
 
 def little(**switches: Any) -> list[str]:

@@ -16,11 +16,15 @@ from tests.clients.conformance import (
     ResumeContract,
     RunnerContract,
     add_marmot,
+    asks_and_obeys,
+    bounded,
     breaks_off_and_goes_on,
     clears,
     compacts,
+    ends,
     fails_and_goes_on,
-    is_taken_up_again,
+    goes_on,
+    is_asked,
     queued,
     uses_marmot,
 )
@@ -37,17 +41,17 @@ class TestLittleAgent(RunnerContract, ProcessContract, QueuedContract, ResumeCon
 
 
 @pytest.mark.requirement("G15", "G16")
-class TestOpenCode(PermitContract):
+class TestOpenCode:
     """Some of the contract in few starts, as each takes seconds; all of it is in ``make proof NAME=agentprograms``."""
 
     @pytest.fixture
-    def kit(self, opencode: list[str], model: Model, tmp_path: Path) -> Kit:
+    def kit(self, opencode: list[str], model: Model, tmp_path: Path) -> AcpKit:
         return AcpKit(tmp_path, model, opencode)
 
     @pytest.mark.matrix
     @pytest.mark.timeout(120)
     @pytest.mark.requirement("G08", "G19")
-    async def test_a_session_with_all_that_can_happen_is_taken_up_again(self, kit: Kit) -> None:
+    async def test_a_session_with_all_that_can_happen_is_taken_up_again(self, kit: AcpKit) -> None:
         add_marmot(kit)
         runner = queued(kit, Can.CLEAR)
         record = Record(runner)
@@ -57,4 +61,9 @@ class TestOpenCode(PermitContract):
         await breaks_off_and_goes_on(kit, runner, record)
         await compacts(kit, runner, record)
         await clears(runner, record)
-        await is_taken_up_again(kit, runner, record, "crash")
+        session = await ends(kit, runner, record, "crash")
+        later = kit.asking(resume=session)
+        asked = is_asked(later)
+        record = await goes_on(kit, later, session, "crash")
+        await asks_and_obeys(kit, later, record, asked)
+        await bounded(later)
