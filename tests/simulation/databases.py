@@ -107,6 +107,7 @@ class Recorded(sqlite3.Connection):
         assert disk is not None
         disk.pass_point("before", self.path, world.delay(_COMMIT))
         if (trouble := self._trouble()) and self._has_changes():
+            world.happened[trouble] += 1
             super().execute("ROLLBACK")
             raise _error(trouble)
         result = self._patiently("COMMIT")

@@ -120,6 +120,8 @@ class Disk:
 
     def check_trouble(self) -> None:
         """Raise OSError while the disk is full or fails to sync."""
+        if self.trouble and self._host is not None:
+            self._host.world.happened[self.trouble] += 1
         self.check_room()
         if self.trouble:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
@@ -164,6 +166,7 @@ class Disk:
             self.drive.armed = armed._replace(skip=armed.skip - 1)
             return False
         self.drive.armed = None
+        host.world.happened["at-commit"] += 1
         host.world.after_step.append(lambda: self.crash(armed.with_power))
         return True
 

@@ -10,18 +10,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.simulation.disk import ArmedCrash
+from tests.simulation.network import PEOPLE
 
 Edge = tuple[str, str]
 
 CUT, ONE_WAY, RESET = "cut", "one-way", "reset"
 KILL, POWER, STOP, AT_COMMIT = "kill", "power", "stop", "at-commit"
 FULL, SYNC, JUMP = "full", "sync", "jump"
+CLIENTS = "clients"
+"""A cut between a server and all its clients, in one direction or both."""
 
 CRASHES = (KILL, POWER, STOP, AT_COMMIT)
-KINDS = (CUT, ONE_WAY, RESET, KILL, POWER, STOP, AT_COMMIT, AT_COMMIT, FULL, SYNC, JUMP)
+KINDS = (CUT, ONE_WAY, RESET, KILL, POWER, STOP, AT_COMMIT, AT_COMMIT, FULL, SYNC, JUMP, CLIENTS)
 """What may go wrong; what stands here twice does so twice as often."""
 
 _LONGEST_CUT = 9.0
+_BETWEEN_CLIENTS = (1.0, 12.0)
+"""The least and the most seconds between two cuts from clients."""
 _LONGEST_DOWN = 6.0
 _LONGEST_TROUBLE = 5.0
 _LONGEST_JUMP = 60.0
@@ -44,6 +49,7 @@ class Fault:
     """How long it lasts; of a crash how long the server is down; of a clock how far it jumps."""
     with_power: bool = False
     phase: str = ""
+    """Of a crash at a commit ``before`` or ``after``; of a cut from clients ``both`` directions, ``to`` or ``from``."""
     skip: int = 0
     """Of a crash at a commit how many commits come before it; of a reset which connection."""
 
@@ -61,9 +67,25 @@ def plan(
     """Return the faults of one seed, in the order of their times."""
     faults: list[Fault] = []
     at = 0.0
-    while kinds and (at := at + chance.uniform(0.1, 2.5)) < seconds:
-        faults.append(_fault(chance, len(faults), at, chance.choice(kinds), servers, edges))
-    return faults
+    of_servers = [kind for kind in kinds if kind != CLIENTS]
+    while of_servers and (at := at + chance.uniform(0.1, 2.5)) < seconds:
+        faults.append(_fault(chance, len(faults), at, chance.choice(of_servers), servers, edges))
+    at = 0.0
+    while CLIENTS in kinds and (at := at + chance.uniform(*_BETWEEN_CLIENTS)) < seconds:
+        length, phase = chance.uniform(0.2, _LONGEST_CUT), chance.choice(("both", "to", "from"))
+        faults.append(Fault(len(faults), at, CLIENTS, chance.choice(servers), seconds=length, phase=phase))
+    return sorted(faults, key=lambda fault: fault.at)
+
+
+def cuts(fault: Fault) -> list[Edge]:
+    """Return from where to where nothing gets through during a fault."""
+    other = PEOPLE if fault.kind == CLIENTS else fault.other
+    there, back = (fault.where, other), (other, fault.where)
+    if fault.kind == CUT or (fault.kind == CLIENTS and fault.phase == "both"):
+        return [there, back]
+    if fault.kind == ONE_WAY or (fault.kind == CLIENTS and fault.phase == "to"):
+        return [there]
+    return [back] if fault.kind == CLIENTS else []
 
 
 def _fault(

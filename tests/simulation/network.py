@@ -15,6 +15,8 @@ from tests.simulation.sockets import Flow, SimSocket
 if TYPE_CHECKING:
     from tests.simulation.world import Machine, World
 
+PEOPLE = "people"
+"""The machine of all clients."""
 _LATENCY = 0.002
 _LONGEST_RETRY = 8.0
 Address = tuple[str, int]
@@ -27,6 +29,8 @@ class Network:
         self.world = world
         self.latency = _LATENCY
         """The typical seconds that a packet needs."""
+        self.buffer = 1 << 16
+        """How many bytes the systems of both ends hold for a connection that nobody reads."""
         self.chance = world.generator("network")
         self.listening: dict[Address, SimSocket] = {}
         self.connections: list[SimSocket] = []
@@ -89,6 +93,14 @@ class Network:
         if not flow.is_held:
             flow.is_held = True
             self._held.append(flow)
+            self.world.happened[self._why_held(flow)] += 1
+
+    def _why_held(self, flow: Flow) -> str:
+        source, target = flow.source.host.name, flow.target.host.name
+        cuts = ((source, target) in self._cuts) + ((target, source) in self._cuts)
+        if cuts and PEOPLE in (source, target):
+            return "clients"
+        return ("off", "one-way", "cut")[cuts]
 
     def resume(self) -> None:
         """Move all flows on that were held back; what still cannot move is held again."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from culture.config.skills import HistoryConfig
 from tests.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -10,6 +11,13 @@ if TYPE_CHECKING:
 
 _MOST_FOR_PEER = 32 << 20
 _MOST_IN_LOG = 200_000
+_MOST_IN_HISTORY = HistoryConfig().pending
+
+
+def most_waiting(servers: "Sequence[SimServer]") -> int:
+    """Return how many bytes wait for the client for which most do."""
+    parts = [server.ircd.parts for server in servers if server.is_running and server.ircd is not None]
+    return max((session.connection.waiting for each in parts for session in each.sessions), default=0)
 
 
 def check_bounds(servers: "Sequence[SimServer]") -> list[Violation]:
@@ -33,7 +41,7 @@ def _over(server: "SimServer") -> Iterator[str]:
             yield f"{peer.connection.waiting} bytes wait for {name}"
     if server.mesh.log.waiting > _MOST_IN_LOG:
         yield f"{server.mesh.log.waiting} changes of the log wait"
-    if _waiting_history(server) > server.config().history.pending:
+    if _waiting_history(server) > _MOST_IN_HISTORY:
         yield f"{_waiting_history(server)} messages wait for the history"
 
 

@@ -35,6 +35,8 @@ PORT = 6667
 _SECRET = "known-to-nobody-else"
 _LATER = 0.1
 _UNLIMITED = Rate(burst=10_000, rate=0.0)
+_PULLED = ServerLimits().pull_queue
+_MANY = {"connections_per_address": 1_000, "connections_per_user": 1_000, "new_connections": 10_000}
 _NETWORK = "10.0.0.0/8"
 _SALT, _ITERATIONS = bytes(16), 4096
 
@@ -74,6 +76,7 @@ class SimServer:
         """Peers that dial it and that nobody waits for, with their secrets."""
         self.settings: dict[str, Any] = {}
         """Further settings of the configuration."""
+        self.send_queue = ServerLimits().send_queue
         self.pause = 1.0
         """Seconds from the end of a life to the start of the next one."""
         self.troubles: list[tuple[float, float]] = []
@@ -167,7 +170,7 @@ class SimServer:
             accounts_file=self._accounts_file,
             exempt=(_NETWORK,),
             flood=Flood(clients=_UNLIMITED, agents=_UNLIMITED, loopback=_UNLIMITED),
-            limits=ServerLimits(connections_per_address=1_000, connections_per_user=1_000, new_connections=10_000),
+            limits=ServerLimits(**_MANY, send_queue=self.send_queue, pull_queue=min(_PULLED, self.send_queue // 2)),
             channels=(),
             links=tuple(
                 self._link(peer, dials) for peer, dials in {**self._peers, **dict.fromkeys(self.guests, False)}.items()
@@ -222,6 +225,7 @@ class SimServer:
         host = self.host
         assert host is not None and host.disk is not None
         self.world.note(kind, self.name)
+        self.world.happened["stop" if kind == "stopped" else kind] += 1
         self.host, self._is_running, self._stopping = None, False, None
         self.ends.append(self.world.now)
         self.lives += 1

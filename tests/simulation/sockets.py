@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tests.simulation.world import Host
 
 READ, WRITE, ERROR, HANG_UP = 1, 4, 8, 16  # EPOLLIN, EPOLLOUT, EPOLLERR, EPOLLHUP
-_BUFFER = 1 << 16
 _SPLIT = 0.15
 _SHORT_WRITE = 0.02
 
@@ -110,7 +109,7 @@ class Flow:
             items.appendleft(data[size:])
             data = data[:size]
         else:
-            while items and isinstance(items[0], bytes) and len(data) < _BUFFER:
+            while items and isinstance(items[0], bytes) and len(data) < self._network.buffer:
                 data += items.popleft()
         self._network.world.note("data", self.source.host.name, self.target.host.name, data)
         self.target.received += data
@@ -122,7 +121,7 @@ class Flow:
             self._network.hold(self)
 
     def _acknowledge(self, size: int) -> None:
-        was_full = self.unacknowledged >= _BUFFER
+        was_full = self.unacknowledged >= self._network.buffer
         self.unacknowledged -= size + self._late
         self._late = 0
         if was_full:
@@ -198,7 +197,7 @@ class SimSocket:
         self._raise_error()
         if self._is_shut or not self.is_open or self.flow is None:
             raise BrokenPipeError(errno.EPIPE, "Broken pipe")
-        room = _BUFFER - self.flow.unacknowledged
+        room = self.world.network.buffer - self.flow.unacknowledged
         if room <= 0:
             raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
         taken = bytes(data[:room])
@@ -283,7 +282,7 @@ class SimSocket:
         found = READ if self.backlog or self.received or self.is_ended else 0
         if self.error is not None:
             found |= READ | ERROR | HANG_UP
-        elif self.flow is not None and self.flow.unacknowledged < _BUFFER:
+        elif self.flow is not None and self.flow.unacknowledged < self.world.network.buffer:
             found |= WRITE
         return found & (self._events | ERROR | HANG_UP)
 

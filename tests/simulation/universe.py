@@ -1,8 +1,10 @@
 """One seed: servers, people, what goes wrong, and what must be true in the end."""
 
 import logging
+import random
 import shutil
 import traceback
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,15 +17,21 @@ from tests.simulation.disk import is_disk_error
 from tests.simulation.faults import Fault
 from tests.simulation.hostile import HostilePeer
 from tests.simulation.invariants import Violation, check
+from tests.simulation.network import PEOPLE
+from tests.simulation.queues import check_bounds, most_waiting
 from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.servers import SimServer
 from tests.simulation.unharmed import harm
-from tests.simulation.workload import CLOSED, LOCAL, MAIN, WANTED, Reporting, Workload, rooms_of
+from tests.simulation.workload import ACTS, CLOSED, LOCAL, MAIN, WANTED, Reporting, Workload, rooms_of
 from tests.simulation.world import Host, World
 
 _PATIENCE = 60.0
 _FULL_TRUST = 0.75
 """Which part of the seeds has full trust on all links."""
+_LOOK = 0.1
+"""Seconds between two looks at the queues."""
+_SHOWN = 5
+_ROOM = 1 << 18
 _GIVES_UP = 10.0
 """``limits.shutdown_timeout``: seconds that a server has to stop."""
 NAMES = ("spark", "thor", "odin", "loki", "freya")
@@ -79,8 +87,8 @@ class Universe:
         self.is_restricted = False
         if not self.has_full_trust:
             self._distrust(*chance.choice(self.edges), chance.choice(("no_authority", "restricted")))
-        host = self.world.boot(self.world.machine("people"))
-        self.world.network.address_of("people")
+        host = self.world.boot(self.world.machine(PEOPLE))
+        self.world.network.address_of(PEOPLE)
         self.people = [self._person(host, server, number) for server in self.servers for number in range(setup.people)]
         # Who asks for the history is shown none; the others are shown some on each JOIN.
         for person in self.people:
@@ -91,7 +99,24 @@ class Universe:
         self.agents = [self._agent(host, server) for server in self.servers]
         everything = faults.plan(self.world.generator("faults"), names, self.edges, setup.seconds, setup.kinds)
         self.faults = [each for each in everything if setup.only is None or each.number in setup.only]
+        self.overflows: list[Violation] = []
+        self.most_waiting = 0
+        """How many bytes ever waited for one client."""
+        self._limit(self.world.generator("limits"))
         self.hostile = HostilePeer(self) if setup.is_hostile else None
+
+    def _limit(self, chance: random.Random) -> None:
+        """Give connections small buffers in some worlds, so that clients who do not read are too slow."""
+        self.world.network.buffer = chance.choice((1 << 16, 1 << 16, 4096, 1024))
+        send_queue = chance.choice((self.servers[0].send_queue, 4096))
+        for server in self.servers:
+            server.send_queue = send_queue
+
+    def _watch(self) -> None:
+        """Look at the queues now and again."""
+        self.overflows += check_bounds(self.servers)
+        self.most_waiting = max(self.most_waiting, most_waiting(self.servers))
+        self.world.call_later(_LOOK, self._watch)
 
     def _distrust(self, one: str, other: str, trust: str) -> None:
         """Give both ends of a link another trust than full."""
@@ -168,6 +193,7 @@ class Universe:
 
     def _rage(self) -> None:
         begin = self.world.now
+        self._watch()
         for fault in self.faults:
             self.world.run(max(0.0, begin + fault.at - self.world.now))
             self._cause(fault)
@@ -177,20 +203,18 @@ class Universe:
         world, network = self.world, self.world.network
         world.remark("fault", str(fault))
         server = self.server(fault.where)
-        if fault.kind == faults.CUT:
-            both = ((fault.where, fault.other), (fault.other, fault.where))
-            for pair in both:
+        if pairs := faults.cuts(fault):
+            for pair in pairs:
                 network.cut(*pair)
-            world.call_later(fault.seconds, lambda: [network.mend(*pair) for pair in both] and None)
-        elif fault.kind == faults.ONE_WAY:
-            network.cut(fault.where, fault.other)
-            world.call_later(fault.seconds, lambda: network.mend(fault.where, fault.other))
+            world.call_later(fault.seconds, lambda: [network.mend(*pair) for pair in pairs] and None)
         elif fault.kind == faults.RESET:
             alive = [sock for sock in network.connections if sock.is_open and sock.error is None]
             if alive:
                 alive[fault.skip % len(alive)].reset()
+                world.happened[fault.kind] += 1
         elif fault.kind == faults.JUMP:
             server.machine.skew += fault.seconds
+            world.happened[fault.kind] += 1
         elif fault.kind in (faults.FULL, faults.SYNC):
             server.trouble(fault.number, fault.kind, fault.seconds)
         elif server.is_up:  # or on its way: also a start and a recovery can be interrupted
@@ -209,6 +233,7 @@ class Universe:
         """Mend everything, wait until all is quiet, and ask."""
         world = self.world
         world.network.mend_all()
+        world.network.buffer = _ROOM  # long answers follow, which nobody reads slowly
         for server in self.servers:
             server.drive.mend_all()
         world.run(0.01)
@@ -226,6 +251,7 @@ class Universe:
             missing = [person.first_nick for person in self.everybody if not person.is_there]
             wrong.append(Violation("links", f"not everybody is back: {missing}"))
         world.run(5)
+        wrong += self.overflows[:_SHOWN]
         if not wrong:
             wrong += check(self)
             wrong += [Violation("hostile", text) for text in (harm(self, self.hostile) if self.hostile else ())]
@@ -288,7 +314,11 @@ def run_seed(seed: int, setup: Setup, folder: Path) -> Outcome:
         "redacted": sum(each.redacted_at is not None for each in said),
         "lives": sum(server.lives + 1 for server in universe.servers),
         "sessions": sum(person.sessions for person in universe.people),
+        "waited": universe.most_waiting,
     }
+    acts = sum((person.done for person in universe.people), Counter[str]())
+    figures |= {f"fault {kind}": world.happened[kind] for kind in sorted({*faults.KINDS})}
+    figures |= {f"act {verb}": acts[verb] for verb in ACTS}
     if universe.hostile is not None:
         figures |= {"attacks": universe.hostile.attacks, "attacked": universe.hostile.links}
     trace = [" ".join(map(str, each)) for each in world.trace]

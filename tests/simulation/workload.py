@@ -121,7 +121,10 @@ def _redact(person: Person, chance: random.Random) -> None:
 
 def _come_and_go(person: Person, chance: random.Random) -> None:
     channel = f"#side{chance.randrange(2)}"
-    person.send(f"{chance.choice(('JOIN', 'PART'))} {channel}")
+    is_in = person.session is not None and channel in person.session.joined
+    person.send(f"{'PART' if is_in else 'JOIN'} {channel}")
 
 
+ACTS = ("TOPIC", "MODE", "NICK", "AWAY", "REDACT", "JOIN", "PART", "PRIVMSG")
+"""Commands that people send; each person counts what the server shows of their own."""
 _CHANGES = (_topic, _mode, _ban, _voice, _rename, _away, _redact, _come_and_go)

@@ -23,6 +23,7 @@ import hashlib
 import heapq
 import random
 from asyncio import events
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
@@ -138,6 +139,8 @@ class World:
         self.complaints: list[Complaint] = []
         self.is_collecting = False
         """Whether garbage is collected: of programs that nobody can name any more."""
+        self.happened: Counter[str] = Counter()
+        """By kind of fault how often it had an effect."""
         self.trace: list[tuple[Any, ...]] = []
         self.after_step: list[Callable[[], None]] = []
         """What is done as soon as the code that runs now has returned, such as a crash of its own host."""
