@@ -3,6 +3,8 @@
 import os
 import random
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -176,6 +178,40 @@ async def test_private_messages_wait_on_the_way_for_who_was_killed(tmp_path: Pat
         assert not m.history("thor")
 
 
+@pytest.mark.fault("D9")
+@pytest.mark.requirement("E11")
+async def test_a_private_message_with_a_receipt_arrives_though_its_server_is_killed_after_handing_it_on(
+    tmp_path: Path,
+) -> None:
+    """It went by a server without full trust, so the recipient's server has to hear from the killed one that it is."""
+    trust = {edge: {"trust": "no_authority"} for edge in (("thor", "odin"), ("odin", "thor"))}
+    caps = f"{CAPS} agentirc.dev/receipts"
+    async with mesh(tmp_path, names=("spark", "thor", "odin"), edges=TRIANGLE, links=trust, federation=QUICK) as m:
+        await m.linked()
+        async with m.client("thor", "thor-eve", CAPS) as eve:
+            async with m.client("spark", "spark-ori", caps) as ori:
+                m.proxy("spark", "thor").cut()
+                await stored(ori, "around", "thor-eve")
+                await until(lambda: (held(m, "spark"), held(m, "odin")) == (0, 1))
+                await m.kill("spark")
+            await sleep(2.5)  # thor looks once a second for whom it can ask about it
+            assert not [line for line in await eve.sync() if line.verb == "PRIVMSG"]
+            await m.start("spark")
+            m.proxy("spark", "thor").heal()
+            await m.linked()
+            await eve.expect("PRIVMSG", "thor-eve", "around")
+            await until(lambda: [held(m, name) for name in m.members] == [0, 0, 0])
+            await eve.sync()
+            assert [line.params[1] for line in eve.seen if line.verb == "PRIVMSG"] == ["around"]
+        await until(lambda: [heard.text for heard in m.history("thor")] == ["around"])
+
+
+def held(m: Mesh, name: str) -> int:
+    """How many private messages wait on a server's disk for the next one."""
+    with closing(sqlite3.connect(m.members[name].data / "federation" / "log.db")) as file:
+        return int(file.execute("SELECT count(*) FROM held").fetchone()[0])
+
+
 @pytest.mark.fault("D8", "D9")
 @pytest.mark.requirement("E06")
 async def test_a_ring_with_a_chord_converges_after_cuts_and_a_kill(tmp_path: Path) -> None:
@@ -218,9 +254,9 @@ async def test_nothing_is_stored_that_the_log_of_the_links_lacks(tmp_path: Path)
         assert texts(m, "spark") == texts(m, "thor")
 
 
-async def stored(client: Client, text: str) -> None:
+async def stored(client: Client, text: str, target: str = "#x") -> None:
     """Say something, and know that the server has it on disk."""
-    client.send(f"PRIVMSG #x :{text}")
+    client.send(f"PRIVMSG {target} :{text}")
     await client.expect("TAGMSG", where=is_stored)
 
 
