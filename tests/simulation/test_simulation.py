@@ -8,12 +8,25 @@ from typing import Any
 
 import pytest
 
+from tests.simulation.faults import KINDS
 from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.workload import ACTS
 from tools.rows import ROOT
 
 # Sized by measurement, so that all tests of this package take two minutes of one processor, on two cores one: a seed of
 # two servers takes half a second, one of three a second and a quarter. 21 stands alone below.
 _SEEDS = [(2, first, 12) for first in range(0, 48, 12)] + [(3, 12, 9), (3, 22, 7), (3, 29, 7)]
+
+
+_FAULTS = ("at-commit", "clients", "jump", "kill", "one-way", "power", "reset", "stop", "sync")
+_OFTEN = [*(f"fault {kind}" for kind in _FAULTS), *(f"act {verb}" for verb in ("JOIN", "MODE", "PRIVMSG"))]
+"""What occurs in any seven seeds; of faults only what had an effect is counted, as a cut that held something back."""
+_OCCURS = {
+    "power-loss-after-receipt": ["fault cut", "fault power"],
+    "full-disk": ["fault full"],
+    "each-act": [f"act {verb}" for verb in ACTS],
+}
+"""What occurs in known courses of events; in seeds it is rarer, and after a change other seeds would be without it."""
 
 
 def _run(*words: str, **environment: str) -> tuple[int, list[dict[str, Any]], str]:
@@ -32,6 +45,7 @@ def test_nothing_is_lost_or_doubled_whatever_goes_wrong(servers: int, first: int
     assert status == 0, output
     assert len(seeds) == count
     assert sum(each["receipted"] for each in seeds) > 10 * count, "hardly anything was said"
+    assert not [name for name in _OFTEN if not sum(each[name] for each in seeds)], "something never occurred"
 
 
 def test_all_servers_show_the_same_ranks_after_a_split() -> None:
@@ -63,6 +77,12 @@ def test_a_known_course_of_events_ends_well(scenario: str) -> None:
     status, seeds, output = _run("--scenario", scenario)
     assert status == 0, output
     assert len(seeds) == 1
+    assert not [name for name in _OCCURS.get(scenario, []) if not seeds[0][name]], "something never occurred"
+
+
+def test_every_fault_and_act_is_one_that_must_occur() -> None:
+    every = {f"fault {kind}" for kind in KINDS} | {f"act {verb}" for verb in ACTS}
+    assert every == set(_OFTEN).union(*_OCCURS.values())
 
 
 @pytest.mark.xfail(strict=True, reason="open: a member since before cannot read a message to a closed channel")
