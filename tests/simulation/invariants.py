@@ -28,12 +28,20 @@ _HOSTILE = (f"{NAME}.", f"{GHOST}.")
 
 def check(universe: "Universe") -> list[Violation]:
     """Return everything that is wrong."""
-    wrong = [*check_presence(universe), *_heard(universe), *check_idle(universe.servers), *check_stored(universe)]
-    readings = read_all(universe)
+    return [*check_state(universe), *check_readings(universe, read_all(universe))]
+
+
+def check_state(universe: "Universe") -> list[Violation]:
+    """Return what is wrong with the servers and with what people were shown, before anybody else connects."""
+    return [*check_presence(universe), *_heard(universe), *check_idle(universe.servers), *check_stored(universe)]
+
+
+def check_readings(universe: "Universe", readings: Sequence[Reading]) -> list[Violation]:
+    """Return what is wrong with what accounts can read."""
     failed = [Violation("readable", f"{each.person.first_nick}: {each.failure}") for each in readings if each.failure]
     if failed:
-        return wrong + failed
-    wrong += _same_channel(readings)
+        return failed
+    wrong = _same_channel(readings)
     wrong += _rooms(readings)
     wrong += _receipted(readings)
     wrong += _receipted_in_rooms(readings, universe.is_restricted)
@@ -72,14 +80,14 @@ def _same_channel(readings: Sequence[Reading]) -> list[Violation]:
         name = each.person.first_nick
         if channel == first:
             continue
-        one, other = dict(first), dict(channel)
-        if one == other:
+        if sorted(channel) == sorted(first):
             at = next(at for at, pair in enumerate(first) if pair != channel[at])
             seen = first[at : at + 2], channel[at : at + 2]
             wrong.append(Violation("order", f"{readings[0].person.first_nick} reads {seen[0]}, {name} {seen[1]}"))
         else:
-            text = f"{readings[0].person.first_nick} alone reads {sorted(one.items() - other.items())[:_SHOWN]}"
-            wrong.append(Violation("history", f"{text}, {name} alone {sorted(other.items() - one.items())[:_SHOWN]}"))
+            more, less = (sorted(Counter(a) - Counter(b))[:_SHOWN] for a, b in ((first, channel), (channel, first)))
+            text = f"{readings[0].person.first_nick} alone reads {more}, {name} alone {less}"
+            wrong.append(Violation("history", text))
     return wrong
 
 

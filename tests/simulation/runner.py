@@ -58,7 +58,7 @@ def run_seeds(
                 if seed is None:
                     is_more = False
                 else:
-                    process, pipe = _fork(Path(folder) / str(seed), partial(run, seed, setup))
+                    process, pipe = fork(partial(run, seed, setup, Path(folder) / str(seed)))
                     running[pipe] = (seed, process, bytearray())
             for pipe in select.select(list(running), [], [])[0] if running else []:
                 data = os.read(pipe, 1 << 16)
@@ -76,8 +76,8 @@ def _end(pipe: int, seed: int, process: int, data: bytearray) -> Outcome:
     return outcome
 
 
-def _fork(folder: Path, run: Callable[[Path], Outcome]) -> tuple[int, int]:
-    """Run a seed in a child; return its pid, and the pipe through which its outcome comes."""
+def fork(run: Callable[[], Any]) -> tuple[int, int]:
+    """Call a function in a child; return its pid, and the pipe through which the pickled result comes."""
     reading, writing = os.pipe()
     process = os.fork()
     if process:
@@ -87,7 +87,7 @@ def _fork(folder: Path, run: Callable[[Path], Outcome]) -> tuple[int, int]:
         os.close(reading)
         gc.disable()
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(run(folder), pipe)
+            pickle.dump(run(), pipe)
     except BaseException:
         traceback.print_exc()
     finally:
