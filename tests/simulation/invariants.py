@@ -7,6 +7,7 @@ nobody may read what is older than the channel. Who is there: ``presence.py``; f
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tests.simulation.clients import Person, SaidMessage
@@ -15,6 +16,7 @@ from tests.simulation.presence import check_presence
 from tests.simulation.published import check_facts
 from tests.simulation.queues import check_idle
 from tests.simulation.readers import Reading, read_all
+from tests.simulation.runtime import EPOCH, START
 from tests.simulation.stored import check_stored, gone
 from tests.simulation.violation import Violation as Violation
 from tests.simulation.workload import CLOSED, LOCAL, MAIN
@@ -44,7 +46,7 @@ def check_readings(universe: "Universe", readings: Sequence[Reading]) -> list[Vi
     wrong = _same_channel(readings)
     wrong += _rooms(readings)
     wrong += _receipted(readings)
-    wrong += _receipted_in_rooms(readings, universe.is_restricted)
+    wrong += _receipted_in_rooms(universe, readings)
     wrong += _private(readings, universe.is_restricted)
     wrong += _redacted(universe, readings)
     wrong += _missed(readings)
@@ -114,25 +116,36 @@ def _twice(words: Iterable[str]) -> list[str]:
     return [word for word, count in Counter(words).items() if count > 1]
 
 
-def _receipted_in_rooms(readings: Sequence[Reading], is_restricted: bool) -> list[Violation]:
+def _receipted_in_rooms(universe: "Universe", readings: Sequence[Reading]) -> list[Violation]:
     """Members read their server's local channel, and of a closed one what was said while they have been in it.
 
     "Members may read, and only as far back as the channel has existed without interruption" (extensions/history.md):
-    while the connection of the person lasts who was in it, there is none. A restricted link does not carry the channel.
+    while the connection of the person lasts who was in it, there is none. What has an earlier time than the channel is
+    hidden, also if that is because the clock of its server is behind. A restricted link does not carry the channel.
     """
     wrong = []
     everything = [said for reading in readings for said in reading.person.said if _must_be_there(said)]
     for reading in readings:
         person = reading.person
         assert person.session is not None
-        here = [said for said in everything if said.by.server is person.server or not is_restricted]
+        here = [said for said in everything if said.by.server is person.server or not universe.is_restricted]
         since, by_clock = person.session.joined_at.get(CLOSED, (float("inf"), ""))
-        wanted = [said for said in here if said.target == CLOSED and said.at > since and said.time > by_clock]
+        begun = max(by_clock, _begun(universe, person)) if by_clock else ""
+        wanted = [said for said in here if said.target == CLOSED and said.at > since and said.time > begun]
         wanted += [said for said in here if said.target == LOCAL and said.by.server is person.server]
         found = {pair for room in reading.rooms.values() for pair in room}
         if lost := [said for said in wanted if (said.msgid, said.text) not in found]:
             wrong.append(Violation("lost", f"{person.first_nick} cannot read {_named(lost)} to {lost[0].target}"))
     return wrong
+
+
+def _begun(universe: "Universe", person: Person) -> str:
+    """Return when the closed channel was founded, as a server tells it; no clock can have said a later time."""
+    assert person.session is not None and person.server.ircd is not None
+    channel = person.server.ircd.parts.network.channel(CLOSED)
+    latest = EPOCH + person.session.joined_at[CLOSED][0] - START + universe.most_skew
+    at = latest if channel is None else min(latest, channel.created)
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _receipted(readings: Sequence[Reading]) -> list[Violation]:

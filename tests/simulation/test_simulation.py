@@ -14,13 +14,13 @@ from tests.simulation.workload import ACTS
 from tools.rows import ROOT
 
 # Sized by measurement, so that all tests of this package take two minutes of one processor, on two cores one: a seed of
-# two servers takes half a second, one of three a second and a quarter. 21 stands alone below.
-_SEEDS = [(2, first, 12) for first in range(0, 48, 12)] + [(3, 12, 9), (3, 22, 7), (3, 29, 7)]
+# two servers takes half a second, one of three a second and a quarter.
+_SEEDS = [(2, first, 12) for first in range(0, 48, 12)] + [(3, first, 8) for first in range(12, 36, 8)]
 
 
 _FAULTS = ("at-commit", "clients", "jump", "kill", "one-way", "power", "reset", "stop", "sync")
 _OFTEN = [*(f"fault {kind}" for kind in _FAULTS), *(f"act {verb}" for verb in ("JOIN", "MODE", "PRIVMSG"))]
-"""What occurs in any seven seeds; of faults only what had an effect is counted, as a cut that held something back."""
+"""What occurs in any eight seeds; of faults only what had an effect is counted, as a cut that held something back."""
 _OCCURS = {
     "power-loss-after-receipt": ["fault cut", "fault power"],
     "full-disk": ["fault full"],
@@ -83,12 +83,6 @@ def test_a_known_course_of_events_ends_well(scenario: str) -> None:
 def test_every_fault_and_act_is_one_that_must_occur() -> None:
     every = {f"fault {kind}" for kind in KINDS} | {f"act {verb}" for verb in ACTS}
     assert every == set(_OFTEN).union(*_OCCURS.values())
-
-
-@pytest.mark.xfail(strict=True, reason="open: a member since before cannot read a message to a closed channel")
-def test_a_member_reads_what_was_said_in_a_closed_channel() -> None:
-    status, _, output = _run("--servers", "3", "--seed", "21")
-    assert status == 0, output
 
 
 def test_a_seed_gives_the_same_bytes_in_each_run() -> None:

@@ -82,6 +82,8 @@ class Universe:
         if len(names) < 3:
             self.edges = self.edges[: len(names) - 1]
         self.servers = [self._server(name, chance.choice((0.0, 0.0, chance.uniform(-2, 2)))) for name in names]
+        self.most_skew = max(server.machine.skew for server in self.servers)
+        """Seconds by which any clock was ever ahead."""
         self.are_always_on = chance.random() < 0.5
         self.has_full_trust = chance.random() < _FULL_TRUST or bool(setup.scenario) or setup.is_hostile
         self.is_restricted = False
@@ -214,6 +216,7 @@ class Universe:
                 world.happened[fault.kind] += 1
         elif fault.kind == faults.JUMP:
             server.machine.skew += fault.seconds
+            self.most_skew = max(self.most_skew, server.machine.skew)
             world.happened[fault.kind] += 1
         elif fault.kind in (faults.FULL, faults.SYNC):
             server.trouble(fault.number, fault.kind, fault.seconds)
