@@ -21,6 +21,8 @@ from culture.federation.logfile import (
     Read,
     Released,
     Settled,
+    State,
+    later,
     prune,
     taken_back,
 )
@@ -50,7 +52,7 @@ class EventLog:
 
     Changes are written in the order in which they were made, so that whatever is on disk is there with all that came
     before it: a cursor with the messages that it stands for. ``settled`` is called in the writer's thread after each
-    transaction.
+    transaction. Changes may be made before the file is open: they wait, and come behind what is in it.
     """
 
     def __init__(
@@ -71,6 +73,8 @@ class EventLog:
         self._stuck_since: float | None = None
         self._is_told = False
         self._has_failed = False
+        self._is_over = False  # nothing more is written
+        self._file: LogFile | None = None
         self._until = 0.0  # when to end though something is left
         self._thread = runtime.thread(self._run, "federation-log")
         self._readers = runtime.pool(1, "federation-reader")
@@ -91,6 +95,8 @@ class EventLog:
         self.durable: dict[str, Cursor] = {}
         """The cursors as far as they are on disk."""
         self.id = ""
+        self.is_open = False
+        """Is it known what the file says?"""
         self.settled = 0
         """Up to here all who keep messages had the time to, before the start."""
         self.position = self.committed = 0
@@ -98,28 +104,58 @@ class EventLog:
         """How many changes are on disk, and how many were made: the same ones, in the same order."""
 
     def open(self, epoch: str = "", caps: str = "") -> None:
-        """Read what is known; blocks. ``caps``: what this server can read of its peers' logs."""
-        self._file = LogFile(self._path, runtime=self._runtime)
+        """Read what is known and write from now on; blocks."""
+        self.take_up(*self.load(epoch, caps))
+        self.begin()
+
+    def load(self, epoch: str, caps: str) -> tuple[State, Seen]:
+        """Open the file and read it; blocks, any thread may. It can be tried again where it raises an error.
+
+        ``caps``: what this server can read of its peers' logs.
+        """
+        file, seen = LogFile(self._path, runtime=self._runtime), Seen()
         try:
-            state = self._file.begin(epoch, caps)
+            state = file.begin(epoch, caps)
             for origin, line, floor in state.floors:
-                self.seen.begin(origin, line, floor)
+                seen.begin(origin, line, floor)
             for id in state.known:
-                self.seen.add(*id)
+                seen.add(*id)
         except BaseException:
-            self._file.close()
+            file.close()
             raise
+        self._file = file
+        return state, seen
+
+    def take_up(self, state: State, seen: Seen) -> None:
+        """Go on behind what the file says, with the changes that were made before it was open."""
+        by = state.position
+        self._waiting = deque(later(change, by) for change in self._waiting)
+        self.recent = deque(entry._replace(position=entry.position + by) for entry in self.recent)
+        if self._unkept is not None:
+            self._unkept = Lost(self._unkept.first + by, self._unkept.last + by)
+        for change in self._waiting:
+            if isinstance(change, Kept):
+                seen.add(*change.stamp[:3])
+        self.seen = seen
         self.id, self.settled = state.id, state.settled
         self.cursors, self.durable = state.cursors, dict(state.cursors)
-        self.position = self.committed = self.forgotten = state.position
-        for held in state.held:
+        self.committed = self.forgotten = by
+        self.position += by
+        early = [held for waiting in self.held.values() for held in waiting.values()]
+        self.held = {}
+        for held in [*state.held, *early]:
             self.held.setdefault(held.server, {})[held.id] = held
-            self.held_size += len(held.data)
-        self.begin()
+        self.held_size += sum(len(held.data) for held in state.held)
+        self.is_open = True
 
     def begin(self) -> None:
         """Write from now on."""
         self._thread.start()
+
+    def give_up(self) -> None:
+        """Nobody is to wait for a file that will not be opened any more."""
+        if not self._thread.is_alive():
+            self._has_failed = self._is_over = True
 
     def close(self, patience: float) -> None:
         """Write what is left, within so many seconds, half of which for a file that cannot be written; blocks."""
@@ -128,6 +164,10 @@ class EventLog:
         self._wake.set()
         if self._thread.is_alive():
             self._thread.join(patience)
+        else:
+            if self.waiting and not self._is_over:
+                log.error("%d changes of the federation's log could not be written", self.waiting)
+            self._end()
         self._readers.shutdown(wait=True, cancel_futures=True)
         self._reader.close()
 
@@ -149,7 +189,7 @@ class EventLog:
     @property
     def has_room(self) -> bool:
         """Was there room for the last message that was appended? Nobody asks a log that has ended."""
-        return self._unkept is None or not self._thread.is_alive()
+        return self._unkept is None or self._is_over
 
     def append(self, stamp: EventId, channel: str, data: str) -> int:
         """Keep a message that is new; the position it has. One without a channel is for somebody here."""
@@ -247,6 +287,7 @@ class EventLog:
 
     async def prune(self, before: float) -> int:
         """Let go of what is older; how many that were."""
+        assert self._file is not None
         self._file.check()  # else a new one would be made in its place
         return await asyncio.to_thread(prune, self._path, before, self._runtime)
 
@@ -260,7 +301,7 @@ class EventLog:
         of it either. Nobody waits for a log that has failed, with which the links are gone.
         """
         wanted, until = self.taken, self._monotonic() + patience
-        while self.written < wanted and self._thread.is_alive():
+        while self.written < wanted and not self._is_over:
             if self._monotonic() >= until:
                 return False
             self._sleep(_GATHER)
@@ -289,6 +330,11 @@ class EventLog:
             self._has_failed = True
             self.failed(error)
         finally:
+            self._end()
+
+    def _end(self) -> None:
+        self._is_over = True
+        if self._file is not None:
             self._file.close()
 
     def _settle_all(self) -> None:
@@ -296,7 +342,7 @@ class EventLog:
         until = self._monotonic() + _OTHERS
         while not self.is_kept() and self._monotonic() < until:
             self._sleep(_GATHER)
-        if self.is_kept():
+        if self.is_kept() and self._file is not None:
             with suppress(sqlite3.Error, OSError):
                 self._file.write([Settled(self.position)])
 
@@ -316,6 +362,7 @@ class EventLog:
         # One after the other: what is added to meanwhile, by another thread, cannot be gone through.
         changes = [self._waiting.popleft() for _ in range(min(len(self._waiting), _AT_ONCE))]
         self._last_batch = len(changes)
+        assert self._file is not None
         try:
             self._file.write(changes)
         except (sqlite3.Error, OSError) as error:

@@ -103,6 +103,17 @@ class TakenBack(NamedTuple):
 Change = Kept | Read | Held | Released | Lost | Settled | TakenBack
 
 
+def later(change: Change, by: int) -> Change:
+    """The same change, with positions that are so much further back in the log."""
+    match change:
+        case Kept(stamp, entry):
+            return Kept(stamp, entry._replace(position=entry.position + by))
+        case Lost(first, last):
+            return Lost(first + by, last + by)
+        case _:
+            return change
+
+
 class State(NamedTuple):
     """What a file says when it is opened."""
 

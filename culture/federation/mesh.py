@@ -40,8 +40,10 @@ from culture.server.skill import Host, Skill
 
 _LOOK = 1.0
 _LINGER = 5.0
+_AGAIN = 1.0  # seconds until the log is tried once more
 _HOURLY = 3_600
 GOING = "Server shutting down"
+_NOT_OPEN = "What you say cannot be kept here at present"
 
 
 class Mesh(Skill):
@@ -81,21 +83,60 @@ class Mesh(Skill):
         self.throttle = Throttle(self, host)
         self.log = EventLog(host.folder / "log.db", self.backfill.settled, host.tell_operators, runtime=host.runtime)
         self.log.failed = host.failed
+        self._epoch = host.ids.epoch
+        self._is_told = False
 
     def places(self) -> Iterable[object]:
         """The objects whose hooks and verbs are the skill's."""
         return (self, self.relay, self.sharing, self.enrolment)
 
     async def start(self) -> None:
-        """Open the log and begin to dial."""
+        """Open the log and begin to dial; a log that cannot be opened is tried again beside everything else."""
         self.loop = asyncio.get_running_loop()
-        await asyncio.to_thread(self.log.open, self.host.ids.epoch, self.admission.caps)
         self.host.go_first(self.log.await_written, lambda: self.log.has_room)
-        await self.messages.repeat()
+        if not await self._begin():
+            self.host.start(self._begin_later())
+
+    async def _begin(self) -> bool:
+        """Open the log and begin to dial; False where the disk is full, or the file is locked."""
+        try:
+            if not self.log.is_open:
+                self.log.take_up(*await asyncio.to_thread(self.log.load, self._epoch, self.admission.caps))
+            await self.messages.repeat()
+        except (sqlite3.OperationalError, OSError) as error:
+            self._note_trouble(error)
+            return False
+        except Exception:
+            self.log.give_up()
+            raise
+        self.log.begin()
         self.host.start(self.messages.run())
         self.host.start(self.courier.run())
         self.standing.look()
         self.host.start(self._watch())
+        return True
+
+    async def _begin_later(self) -> None:
+        """Try again until the log is open: until then there are no links, and nothing is confirmed as stored."""
+        try:
+            while True:
+                await asyncio.sleep(_AGAIN)
+                if await self._begin():
+                    break
+        except asyncio.CancelledError:
+            if not self.is_leaving:  # the skill is switched off
+                self.log.give_up()
+            raise
+        self.host.tell_operators(f"the log of the links is open, the links are made; {self.log.waiting} changes waited")
+
+    def _note_trouble(self, error: Exception) -> None:
+        if not self._is_told:
+            self._is_told = True
+            self.host.tell_operators(
+                f"there are no links yet, since their log {self.host.folder / 'log.db'} cannot be opened: {error};"
+                " messages are passed on here, and kept and told to peers later. Make room on the disk, or end what"
+                " locks the file: it is tried again each second"
+            )
 
     async def leave(self) -> None:
         """Take leave of the peers."""
@@ -164,6 +205,9 @@ class Mesh(Skill):
         session = ctx.session
         if session.user is not None:
             raise Refused(Numeric.ERR_ALREADYREGISTERED)
+        if not self.log.is_open:
+            session.close(_NOT_OPEN, _NOT_OPEN)
+            return
         secret, certificate = session.password, session.tls.certificate if session.tls is not None else None
         peer = self.adopt(self.host.take(session), None)
         peer.address, peer.is_encrypted = session.host, session.tls is not None

@@ -301,15 +301,15 @@ class Messages:
     async def repeat(self) -> None:
         """Tell those here who keep messages what a crash may have kept from them.
 
-        Nothing new can come before this returns, so that they keep it as having come earlier: whoever has seen the
-        last of it is not to miss what comes next.
+        Nothing new can come before this returns, unless the log could not be opened at the start. So they keep it as
+        having come earlier: whoever has seen the last of it is not to miss what comes next.
         """
         entries = await self._mesh.log.since(self._mesh.log.settled, _REPEATED)
         for entry in entries:
             self._repeat(entry)
         self._is_repeated = len(entries) < _REPEATED
         if not self._is_repeated:
-            self._host.start(self._repeat_rest(entries[-1].position, self._mesh.log.position))
+            self._host.start(self._repeat_rest(entries[-1].position, self._mesh.log.committed))
 
     async def _repeat_rest(self, position: int, until: int) -> None:
         """The same for what is more than can wait at once, no faster than they keep it."""
@@ -334,7 +334,7 @@ class Messages:
             shown = self._as_shown(event, UNVOUCHED_TAG not in line.tags)
         except (ProtocolError, ValueError):
             return
-        if shown is not None:
+        if shown is not None and not self.is_taken_back(shown.id.msgid):
             self._host.repeat(shown)
 
 

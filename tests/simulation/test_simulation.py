@@ -65,14 +65,7 @@ def test_private_messages_arrive_that_went_by_a_server_without_a_say() -> None:
     assert status == 0, output
 
 
-_OPEN = {"start-on-a-full-disk": "open: the links are off until the next start, as every skill that cannot be opened"}
-_SCENARIOS = [
-    pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=_OPEN[name])) if name in _OPEN else name
-    for name in SCENARIOS
-]
-
-
-@pytest.mark.parametrize("scenario", _SCENARIOS)
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_a_known_course_of_events_ends_well(scenario: str) -> None:
     status, seeds, output = _run("--scenario", scenario)
     assert status == 0, output
