@@ -15,7 +15,7 @@ from tools.rows import ROOT
 
 # Sized by measurement, so that all tests of this package take two minutes of one processor, on two cores one: a seed of
 # two servers takes half a second, one of three a second and a quarter.
-_SEEDS = [(2, first, 12) for first in range(0, 48, 12)] + [(3, first, 8) for first in range(12, 36, 8)]
+_SEEDS = [(2, first, 12) for first in range(0, 72, 12)] + [(3, first, 8) for first in range(12, 36, 8)]
 
 
 _FAULTS = ("at-commit", "clients", "jump", "kill", "one-way", "power", "reset", "stop", "sync")
