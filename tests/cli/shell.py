@@ -15,7 +15,7 @@ from pathlib import Path
 
 from culture.cli.server.pid_file import ServerNote
 from culture.lib.files import note_of_holder
-from tests.support.forks import PYTHONPATH, Command, fork
+from tests.support.forks import NETWORK, PYTHONPATH, Command, fork, network
 from tests.support.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -170,7 +170,8 @@ class Shell:
 
     @property
     def _forks(self) -> bool:
-        return self.may_fork and self.python == sys.executable and self.environment.keys() <= _HARMLESS
+        is_usual = self.python == sys.executable and self.environment.keys() <= _HARMLESS
+        return self.may_fork and is_usual and network() == NETWORK
 
 
 def said_port(text: str) -> int:

@@ -26,6 +26,18 @@ PYTHONPATH = os.pathsep.join((str(_SUPPORT.parents[1]), str(WITHOUT_MODEL)))
 """This tree, also where another one is installed."""
 
 
+def network() -> str:
+    """The network namespace of this thread; empty on systems without."""
+    try:
+        return os.readlink("/proc/thread-self/ns/net")
+    except OSError:
+        return ""
+
+
+NETWORK = network()
+"""The namespace that fork servers are in: a test in one of its own starts its commands for real."""
+
+
 class Command(Protocol):
     """What a started command can do, forked or not: a part of asyncio's Process."""
 
