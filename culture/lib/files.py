@@ -202,7 +202,9 @@ def _remove_leftover(path: Path, deadline: float, runtime: Runtime) -> bool:
     """
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except OSError:  # gone, a symlink, or another user's
+    except FileNotFoundError:  # another writer was quicker; what has this name from now on is not a leftover
+        return True
+    except OSError:  # a symlink, or another user's
         path.unlink(missing_ok=True)
         return True
     try:

@@ -1,6 +1,7 @@
 """Atomic file replacement and file locks: what is on disk when, and who holds what, also after ``kill -9``."""
 
 import errno
+import fcntl
 import os
 import signal
 import stat
@@ -225,6 +226,36 @@ def test_writers_at_the_same_time_tear_nothing(tmp_path: Path) -> None:
         if path.exists():
             data = path.read_bytes()
             assert data == data[:1] * 50_000
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_that_is_not_there_any_more_is_no_leftover(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between a look at a temporary file and its removal another writer may have begun one of its own."""
+    path, temporary, opened = tmp_path / "file", tmp_path / "file.new", os.open
+    temporary.touch()
+    others: list[int] = []
+    seen: list[str] = []
+
+    def opens(name: Path, flags: int, *mode: int) -> int:
+        if name == temporary and not flags & os.O_CREAT and not others:
+            temporary.unlink()
+            others.append(opened(temporary, os.O_WRONLY | os.O_CREAT))
+            fcntl.flock(others[0], fcntl.LOCK_EX)
+            raise FileNotFoundError
+        return opened(name, flags, *mode)
+
+    class Others(Runtime):
+        """While we wait, the other writer ends."""
+
+        def sleep(self, seconds: float) -> None:
+            os.write(others[0], b"theirs")
+            os.replace(temporary, path)
+            os.close(others[0])
+            seen.append(path.read_text())
+
+    monkeypatch.setattr(os, "open", opens)
+    replace_file(path, "ours", runtime=Others())
+    assert (seen, path.read_text()) == (["theirs"], "ours")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
 
