@@ -63,7 +63,6 @@ def _full_disk(universe: "Universe") -> list[Violation]:
 def _start_on_a_full_disk(universe: "Universe") -> list[Violation]:
     """What is said at a server that was started on a full disk is everywhere once there is room."""
     world, spark, ori = universe.world, universe.servers[0], universe.people[0]
-    spark.starts_in_trouble = True
     spark.drive.begin(0, "full", world.now + _SOON)
     spark.pause = 0.1
     spark.crash(with_power=False)

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 PORT = 6667
 _SECRET = "known-to-nobody-else"
-_LATER = 0.1
 _UNLIMITED = Rate(burst=10_000, rate=0.0)
 _PULLED = ServerLimits().pull_queue
 _MANY = {"connections_per_address": 1_000, "connections_per_user": 1_000, "new_connections": 10_000}
@@ -81,8 +80,6 @@ class SimServer:
         """Seconds from the end of a life to the start of the next one."""
         self.troubles: list[tuple[float, float]] = []
         """When its disk could not be written: from, to."""
-        self.starts_in_trouble = False
-        """Whether it is started while its disk is full or fails."""
         self._folder = folder
         self._peers = peers
         self._is_running = False
@@ -122,14 +119,8 @@ class SimServer:
         return mesh
 
     def start(self) -> None:
-        """Start the program, unless it runs; on a disk in trouble only once that is over.
-
-        Starts on a disk in trouble are left to the scenario ``start-on-a-full-disk``.
-        """
+        """Start the program, unless it runs."""
         if self.host is not None:
-            return
-        if self.drive.troubles and not self.starts_in_trouble:
-            self.world.call_later(_LATER, self.start)
             return
         disk = Disk(self._folder / str(self.lives), self.drive)
         self.host = self.world.boot(self.machine, disk)
@@ -199,10 +190,7 @@ class SimServer:
         )
 
     def trouble(self, number: int, kind: str, seconds: float) -> None:
-        """Begin a trouble of the disk, which ends after so many seconds; it comes after a start, never within."""
-        if self.is_up and not self.is_running and not self.starts_in_trouble:
-            self.world.call_later(_LATER, lambda: self.trouble(number, kind, seconds))
-            return
+        """Begin a trouble of the disk, which ends after so many seconds."""
         self.world.note(kind, self.name)
         self.drive.begin(number, kind, self.world.now + seconds)
         self.troubles.append((self.world.now, self.world.now + seconds))
