@@ -3,6 +3,7 @@
 import gc
 import json
 import os
+import resource
 import signal
 import subprocess
 from collections.abc import Generator
@@ -67,7 +68,12 @@ _pytest.tmpdir.get_user = lambda: f"{os.getuid():x}"
 
 
 def pytest_configure() -> None:
-    """Programs of tests are interrupted as in a terminal, also where a shell runs us in its background."""
+    """Interrupt programs of tests as in a terminal, also where a shell runs us in its background; use all descriptors.
+
+    An ordinary user may have 1,024 and raise that: tests hold the clients of servers that do so themselves.
+    """
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
