@@ -9,6 +9,7 @@ server's port for some time.
 
 import asyncio
 import logging
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
 
@@ -239,6 +240,7 @@ class Reconnector:
         self._listener.begun(session)
         self.session = session
         reason = connection.end
+        cancellations = _cancellations()
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(_read(session, connection, lines))
@@ -247,6 +249,10 @@ class Reconnector:
                 group.create_task(self._regain_nick(session))
         except* (ConnectionLost, Undelivered, ProtocolError, NotSent) as errors:
             reason = str(errors.exceptions[0])
+            # Before Python 3.13 a group that ends by an error leaves its own request to cancel this task behind. Then
+            # `asyncio.timeout` of Python 3.11.2 takes the next expiry for a cancellation, which would end this loop.
+            if sys.version_info < (3, 13) and _cancellations() > cancellations:
+                _current_task().uncancel()
         finally:
             self.session = None
             session.end(f"the connection was lost: {reason}")
@@ -311,3 +317,14 @@ async def _read(session: IrcSession, connection: IrcConnection, lines: AsyncIter
         if line.verb == "ERROR" and line.params:
             connection.end = line.params[-1]
     raise ConnectionLost(connection.end)
+
+
+def _current_task() -> "asyncio.Task[object]":
+    task = asyncio.current_task()
+    assert task is not None
+    return task
+
+
+def _cancellations() -> int:
+    """Return how many requests to cancel the current task are pending."""
+    return _current_task().cancelling()

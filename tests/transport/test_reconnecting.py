@@ -48,6 +48,18 @@ async def test_after_a_cut_everything_is_as_before(ircd: IRCd, way: Proxy, come:
         assert not (await ada.hears("welcome back")).missed
 
 
+async def test_a_lost_connection_leaves_no_request_to_cancel(ircd: IRCd, way: Proxy, come: Come) -> None:
+    """With Python 3.11.2 the next attempt that times out would take it for one, and never be followed by another."""
+    ada = await come(way.port, "spark-ada")
+    for times in (2, 3):
+        way.cut()
+        await ada.until(lambda: not ada.irc.connected)
+        way.heal()
+        await ada.connected(times=times)
+        task = ada.irc._reconnector._task
+        assert task is not None and task.cancelling() == 0
+
+
 @pytest.mark.fault("E22")
 @pytest.mark.requirement("F21")
 async def test_what_was_missed_comes_first_and_once(ircd: IRCd, way: Proxy, come: Come) -> None:
