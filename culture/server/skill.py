@@ -50,10 +50,7 @@ def hook(*kinds: type) -> Callable[[F], F]:
 
 
 def repeatable(function: F) -> F:
-    """Mark a hook that recognises events it has handled before, and return it.
-
-    After a crash such events are sent to it again.
-    """
+    """Mark a hook that recognises events it has had: after a crash it is called with them again."""
     setattr(function, REPEATABLE, True)
     return function
 
@@ -114,10 +111,7 @@ class Host:
         return tuple(self._parts.router.sessions.get(user, ()))
 
     def take(self, session: Session) -> ClientConnection:
-        """Return the connection of a session whose client turned out to be a server.
-
-        The session ends without a QUIT.
-        """
+        """End a session whose client is a server, without a QUIT, and return its connection."""
         return self._parts.hand_over(session)
 
     def connect(self, sock: socket.socket, layer: Layer | None = None) -> ClientConnection:
@@ -216,10 +210,7 @@ class Host:
         return lambda: all(is_kept() for is_kept in marks)
 
     def batch(self, kind: str, *params: str) -> MessageBatch:
-        """Return a new IRCv3 batch of the type ``kind``, with these parameters.
-
-        It is for use with ``within``; the caller closes it afterwards.
-        """
+        """Return a new IRCv3 batch of type ``kind``, for ``within``; the caller closes it afterwards."""
         return MessageBatch(self.name, kind, *params)
 
     def within(self, batch: MessageBatch) -> AbstractContextManager[None]:

@@ -315,7 +315,7 @@ class Inventory:
 
     @cached_property
     def daemons(self) -> dict[str, daemons.DaemonNote]:
-        """What the pid file of each running daemon says (pid, socket, version), by the agent's nick."""
+        """The contents of running daemons' pid files (pid, socket, version), by the agent's nick."""
         return daemons.all_running()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""What `culture up` does in the terminal: waits for a signal, restarts a server that dies."""
+"""The foreground of `culture up`: waits for a signal and restarts a server that dies."""
 
 import asyncio
 import os
